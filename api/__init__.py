@@ -1,0 +1,1 @@
+"""HOW IS IT SPOKEN TO?  Thin: decode, call one verb, encode."""

@@ -1,0 +1,99 @@
+"""Which request goes where?  One application over one engine."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from starlette.routing import Route, Router
+
+from api.endpoint import Asgi, Receive, Send, Served, request_id_of, send_problem
+from api.v1 import ENDPOINTS
+from engine.clock import Clock
+from engine.engine import Engine, StoreError
+from engine.metrics import RequestCounts
+from schemas.errors import EngineError, MethodNotAllowed, NotFound
+
+EngineContext = contextlib.AbstractAsyncContextManager[Engine]
+
+
+class Methods:
+    """The endpoints of one path, by method."""
+
+    def __init__(self, path: str, clock: Clock) -> None:
+        self.path = path
+        self._clock = clock
+        self.served: dict[str, Served] = {}
+
+    async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
+        """Hand the request to its method's endpoint."""
+        served = self.served.get(scope["method"])
+        if served is not None:
+            await served(scope, receive, send)
+            return
+        allowed = sorted(self.served)
+        error = MethodNotAllowed(reason=f"{self.path} takes {', '.join(allowed)}", allowed=allowed)
+        await _problem(self._clock, scope, send, error)
+
+
+async def _problem(clock: Clock, scope: Asgi, send: Send, error: EngineError) -> None:
+    request_id = request_id_of(dict(scope["headers"])) or clock.new_id("req")
+    await send_problem(send, error, request_id)
+
+
+class App:
+    """The ASGI application. The engine is opened when the server starts, closed when it stops."""
+
+    def __init__(self, opener: Callable[[], EngineContext]) -> None:
+        self._opener = opener
+        self.engine: Engine | None = None
+        self._static: dict[str, Methods] = {}
+        self._router = Router()
+        self.counts: RequestCounts = {}
+
+    def bind(self, engine: Engine) -> None:
+        """Serve this engine."""
+        self.engine = engine
+        by_path: dict[str, Methods] = {}
+        for endpoint in ENDPOINTS:
+            methods = by_path.setdefault(endpoint.path, Methods(endpoint.path, engine.clock))
+            methods.served[endpoint.method] = Served(endpoint, engine, self.counts, ENDPOINTS)
+        self._static = {path: found for path, found in by_path.items() if "{" not in path}
+        self._router = Router(
+            [Route(path, found) for path, found in by_path.items() if "{" in path],
+            redirect_slashes=False,
+            default=self._not_found,
+        )
+
+    async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
+        """Answer one request, or run the application's life."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            methods = self._static.get(scope["path"])
+            if methods is not None:
+                await methods(scope, receive, send)
+            else:
+                await self._router(scope, receive, send)  # type: ignore[arg-type]
+        else:
+            await receive()
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _not_found(self, scope: Any, receive: Any, send: Any) -> None:
+        del receive
+        path = scope["path"][:200]
+        assert self.engine is not None, "requests come after the start"
+        error = NotFound(f"There is nothing at {path}.", path=path)
+        await _problem(self.engine.clock, scope, send, error)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Open the engine at startup, close it at shutdown; a refusal to open is said."""
+        await receive()
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                self.bind(await stack.enter_async_context(self._opener()))
+            except (StoreError, OSError) as error:
+                await send({"type": "lifespan.startup.failed", "message": str(error)})
+                return
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})

@@ -1,0 +1,63 @@
+"""How does the server run, and how does it stop?"""
+
+import socket
+import sys
+from types import FrameType
+
+import uvicorn
+
+from api.app import App
+from engine.engine import open_engine
+from engine.settings import Settings
+from schemas import limits
+
+
+class Server(uvicorn.Server):
+    """uvicorn, which says where it listens, and ends open streams when it is asked to stop."""
+
+    def __init__(self, config: uvicorn.Config, app: App) -> None:
+        super().__init__(config)
+        self._strata = app
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then say the address on standard output, also for scripts that asked port 0."""
+        await super().startup(sockets)
+        for server in self.servers:
+            for listener in server.sockets:
+                host, port = listener.getsockname()[:2]
+                sys.stdout.write(f"listening on http://{host}:{port}\n")
+        sys.stdout.flush()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Streams never end by themselves: end them, so that the rest can drain."""
+        engine = self._strata.engine
+        if engine is not None:
+            engine.lifecycle.close_all()
+        super().handle_exit(sig, frame)
+
+
+def make_server(settings: Settings) -> Server:
+    """A server for these settings; it opens the engine when it runs."""
+    app = App(lambda: open_engine(settings))
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        backlog=4096,
+        timeout_graceful_shutdown=int(limits.SHUTDOWN_S_MAX) - 2,
+    )
+    return Server(config, app)
+
+
+def serve(settings: Settings) -> bool:
+    """Run until a signal; whether it started at all."""
+    server = make_server(settings)
+    server.run()
+    return server.started

@@ -1,0 +1,1 @@
+"""HOW GOOD, HOW FAST?  Ratios within one run, with the load of the machine beside them."""

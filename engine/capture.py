@@ -1,0 +1,249 @@
+"""How does an experience get in?"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from engine import audit, policy
+from engine.commit import Desk, encode_body
+from engine.read import entry_state, find_event
+from engine.state.names import TENANT
+from schemas import limits
+from schemas.caller import Caller, Decision
+from schemas.entry import Experience
+from schemas.envelope import BulkRequest, Envelope, check_envelope, full_envelopes, scopes_of
+from schemas.errors import IdempotencyConflict, InvalidEnvelope, PolicyDenied
+from schemas.receipts import BulkReceipt, Receipt
+from schemas.times import EPOCH
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+EXPERIENCE_FAMILY: Final = "/v1/experience"
+BULK_FAMILY: Final = "/v1/experience/bulk"
+"""Endpoint families of an idempotency key (001 §18.2.9)."""
+
+_canonical = msgspec.msgpack.Encoder(order="deterministic").encode
+
+
+class CaptureRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One experience, and how far to wait for it."""
+
+    envelope: Envelope
+    wait: str | None = None
+    wait_ms: int = limits.WAIT_MS_DEFAULT
+
+
+class BulkCaptureRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Many experiences, and how far to wait for them."""
+
+    bulk: BulkRequest
+    wait: str | None = None
+    wait_ms: int = limits.WAIT_MS_DEFAULT
+
+
+class Sealed(msgspec.Struct, frozen=True, gc=False):
+    """An experience ready to be proposed: its bytes, and what tells it from another."""
+
+    body: Experience
+    encoded: bytes
+    idem: bytes
+    body_mac: bytes
+
+
+class Written(msgspec.Struct, frozen=True):
+    """Where an experience is, and whether it was there before."""
+
+    offset: int
+    event_id: str
+    scope: str
+    replayed: bool
+
+
+async def capture(engine: "Engine", caller: Caller, request: CaptureRequest) -> Receipt:
+    """Store one experience durably; with `wait`, answer when it has come that far."""
+    decision = policy.require(engine, caller, "scope.write", request.envelope.scope)
+    started = engine.clock.elapsed_s()
+    envelope = request.envelope
+    check_envelope(envelope)
+    _require_identities(engine, caller, envelope)
+    proposal = Experiences(engine, caller, decision, family=EXPERIENCE_FAMILY, envelopes=[envelope])
+    written: Written = (await engine.committer.submit(proposal))[0]
+    capture_ms = (engine.clock.elapsed_s() - started) * 1000
+    if request.wait is None:
+        return _receipt(engine, written, status="captured")
+    return await _after_waiting(engine, caller, request, written, capture_ms)
+
+
+async def capture_bulk(
+    engine: "Engine", caller: Caller, request: BulkCaptureRequest
+) -> BulkReceipt:
+    """Store many experiences in one atomic batch: all of them, or none (001 §8.2)."""
+    decision = policy.require_all(engine, caller, "scope.write", scopes_of(request.bulk))
+    envelopes = full_envelopes(request.bulk)
+    for at, envelope in enumerate(envelopes):
+        check_envelope(envelope, f"items[{at}].")
+        _require_identities(engine, caller, envelope, f"items[{at}].")
+    if request.bulk.ordering == "strict_temporal":
+        envelopes.sort(key=lambda envelope: envelope.context.observed_at)
+    batch_id = engine.clock.new_id("batch")
+    proposal = Experiences(
+        engine, caller, decision, family=BULK_FAMILY, envelopes=envelopes, batch_id=batch_id
+    )
+    written: list[Written] = await engine.committer.submit(proposal)
+    return await _bulk_receipt(engine, request, written, batch_id)
+
+
+def _require_identities(engine: "Engine", caller: Caller, envelope: Envelope, at: str = "") -> None:
+    """Writing for or about someone else is a capability of its own (001 §3.5.1)."""
+    actor = envelope.observed_actor.id if envelope.observed_actor else caller.actor
+    if actor != caller.actor:
+        policy.require(engine, caller, "scope.write.on_behalf_of", envelope.scope)
+    if envelope.subject is not None and envelope.subject.id != actor:
+        policy.require(engine, caller, "scope.write.about_other", envelope.scope)
+    into = envelope.directives.consolidate_into if envelope.directives else None
+    if into is None:
+        return
+    try:
+        policy.require(engine, caller, "scope.write", into)
+    except PolicyDenied as denied:
+        # 001 §18.2(12): refused at validation time, not as a denial.
+        field = f"{at}directives.consolidate_into"
+        raise InvalidEnvelope(field=field, reason=denied.message) from denied
+
+
+def identity_of(envelope: Envelope) -> bytes:
+    """What makes two posts the same write: all but the key and the time of observation."""
+    context = msgspec.structs.replace(envelope.context, observed_at=EPOCH)
+    return _canonical(msgspec.structs.replace(envelope, context=context, idempotency_key="-"))
+
+
+class Experiences:
+    """A proposal to write experiences, all or none."""
+
+    def __init__(
+        self,
+        engine: "Engine",
+        caller: Caller,
+        decision: Decision,
+        *,
+        family: str,
+        envelopes: list[Envelope],
+        batch_id: str | None = None,
+    ) -> None:
+        self._engine = engine
+        self._caller = caller
+        self._decision = decision
+        self._tenant_no = engine.names.number(TENANT, 0, caller.tenant)
+        self._keys = engine.vault.tenant(self._tenant_no)
+        place = (caller.actor.encode(), family.encode())
+        self._sealed = [self._seal(envelope, place, batch_id) for envelope in envelopes]
+        self.entry_count = len(self._sealed)
+        self.byte_count = sum(len(sealed.encoded) for sealed in self._sealed)
+
+    def _seal(self, envelope: Envelope, place: tuple[bytes, bytes], batch_id: str | None) -> Sealed:
+        body = Experience(envelope=envelope, batch_id=batch_id)
+        key = envelope.idempotency_key.encode()
+        return Sealed(
+            body,
+            encode_body(body),
+            self._keys.mac(*place, key),
+            self._keys.mac(identity_of(envelope)),
+        )
+
+    def decide(self, desk: Desk) -> list[Written]:
+        """Replay what was written before, refuse a key with another body, write the rest."""
+        written = [self._write(desk, at, sealed) for at, sealed in enumerate(self._sealed)]
+        raw, row = audit.make_row(
+            self._engine.clock,
+            self._keys,
+            self._caller,
+            self._decision,
+            status=202,
+            scope=written[0].scope,
+        )
+        if len(written) == 1:
+            row = msgspec.structs.replace(row, event_id=written[0].event_id)
+        desk.audit(self._tenant_no, raw, row)
+        return written
+
+    def _write(self, desk: Desk, at: int, sealed: Sealed) -> Written:
+        scope = sealed.body.envelope.scope
+        earlier = desk.replayed(self._tenant_no, sealed.idem)
+        if earlier is None:
+            entry = desk.add(
+                self._caller,
+                sealed.body,
+                encoded=sealed.encoded,
+                idem=sealed.idem,
+                body_mac=sealed.body_mac,
+            )
+            return Written(entry.offset, entry.event_id, scope, False)
+        event_id = desk.event_id(earlier.offset)
+        if earlier.body_mac != sealed.body_mac:
+            where = {"field": f"items[{at}].idempotency_key"} if len(self._sealed) > 1 else {}
+            key = sealed.body.envelope.idempotency_key
+            raise IdempotencyConflict(idempotency_key=key, event_id=event_id, **where)
+        return Written(earlier.offset, event_id, scope, True)
+
+
+def _receipt(engine: "Engine", written: Written, status: str, **more: Any) -> Receipt:
+    return Receipt(
+        event_id=written.event_id,
+        status=status,
+        wal_offset=written.offset,
+        scope=written.scope,
+        durability=engine.settings.durability,
+        lifecycle_stream=f"/v1/lifecycle/stream?event_id={written.event_id}",
+        replayed_from_idempotency=written.replayed,
+        **more,
+    )
+
+
+async def _after_waiting(
+    engine: "Engine", caller: Caller, request: CaptureRequest, written: Written, capture_ms: float
+) -> Receipt:
+    stage = "consolidated" if request.wait == "settled" else str(request.wait)
+    done = await engine.lifecycle.wait(stage, written.offset, request.wait_ms / 1000)
+    tenant_no, offset, raw = find_event(engine, caller.tenant, written.event_id)
+    state = entry_state(engine, tenant_no, offset, raw)
+    elapsed = {"capture": round(capture_ms, 3), **state.elapsed_ms}
+    cancelled = stage in state.stages_cancelled
+    partial = not done or cancelled
+    return _receipt(
+        engine,
+        written,
+        state.status,
+        stages_completed=state.stages_completed,
+        derives=state.derives,
+        elapsed_ms=elapsed,
+        partial=partial,
+        partial_reason=("cancelled" if cancelled else "wait_deadline") if partial else None,
+    )
+
+
+async def _bulk_receipt(
+    engine: "Engine", request: BulkCaptureRequest, written: list[Written], batch_id: str
+) -> BulkReceipt:
+    replayed = sum(1 for one in written if one.replayed)
+    if replayed == len(written):
+        # The whole call is a replay: answer with the batch it was first written in.
+        rows = engine.log.read_many([written[0].offset])
+        first = engine.entry_of(rows[0]).body
+        batch_id = getattr(first, "batch_id", None) or batch_id
+    status, partial = "captured", False
+    if request.wait is not None:
+        stage = "consolidated" if request.wait == "settled" else request.wait
+        last = max(one.offset for one in written)
+        done = await engine.lifecycle.wait(stage, last, request.wait_ms / 1000)
+        status, partial = (stage, False) if done else ("captured", True)
+    return BulkReceipt(
+        batch_id=batch_id,
+        accepted=len(written),
+        status=status,
+        durability=engine.settings.durability,
+        lifecycle_stream=f"/v1/lifecycle/stream?batch_id={batch_id}",
+        replayed=replayed,
+        partial=partial,
+        partial_reason="wait_deadline" if partial else None,
+    )

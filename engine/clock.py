@@ -1,0 +1,63 @@
+"""What time is it, and what tells two ids apart?  The only clock and the only chance."""
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+
+from schemas.ids import format_id, uuid7
+
+WallClock = Callable[[], int]
+"""Microseconds since 1970."""
+
+
+def wall_clock_us() -> int:
+    """The system's clock, in microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+class Stamps:
+    """Strictly increasing microseconds: max(now, last + 1), also when the clock steps back.
+
+    Ids made from these stamps sort as they were made (docs/adr/0009).
+    """
+
+    def __init__(self, wall: WallClock, last_us: int = 0) -> None:
+        self._wall = wall
+        self.last_us = last_us
+
+    def next_us(self) -> int:
+        """The next stamp. Callers serialise: one owner, or a lock around it."""
+        now = self._wall()
+        self.last_us = now if now > self.last_us else self.last_us + 1
+        return self.last_us
+
+
+class Clock:
+    """Wall time, monotonic time and entropy; tests bring their own."""
+
+    def __init__(self, wall: WallClock = wall_clock_us, seed: int | None = None) -> None:
+        self.wall = wall
+        # Ids only have to differ: no secret is made here.
+        self._random = random.Random(seed if seed is not None else os.urandom(32))  # noqa: S311
+        self._requests = Stamps(wall)
+        self._lock = threading.Lock()
+
+    def now_us(self) -> int:
+        """Microseconds since 1970."""
+        return self.wall()
+
+    @staticmethod
+    def elapsed_s() -> float:
+        """Seconds on a clock that never steps, for durations only."""
+        return time.monotonic()
+
+    def entropy(self) -> int:
+        """62 bits that tell apart ids of one microsecond. Not a secret."""
+        return self._random.getrandbits(62)
+
+    def new_id(self, prefix: str) -> str:
+        """A fresh id of this moment, for things that are not in the log."""
+        with self._lock:
+            return format_id(prefix, uuid7(self._requests.next_us(), self.entropy()))

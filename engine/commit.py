@@ -1,0 +1,342 @@
+"""How do many writers become one durable batch?
+
+Proposals queue on the event loop. One at a time, a batch of them is decided in order against the
+state as of the head, written, and made durable by one fsync that runs off the loop; then everyone
+is answered. Being the only writer, it is also where every precondition is checked: idempotency
+first of all (docs/adr/0013).
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from engine import audit
+from engine.clock import Clock, Stamps
+from engine.lifecycle import Lifecycle, pack_stages, stages_key
+from engine.state.kv import Batch
+from engine.state.log import Draft, KvLog
+from engine.state.names import ACTOR, SCOPE, TENANT, Names
+from engine.state.vault import Vault
+from engine.state.views import Unit
+from projectors.base import Overlay
+from projectors.fold import fold_inline
+from schemas import limits
+from schemas.audit import AuditRow
+from schemas.caller import Caller
+from schemas.entry import (
+    KINDS,
+    SCHEMA_VERSION,
+    Body,
+    Cancel,
+    Directive,
+    Entry,
+    Experience,
+    Park,
+    scope_of,
+)
+from schemas.errors import EngineError, Internal, Overloaded, WalUnavailable
+from schemas.ids import format_id, uuid7
+from schemas.lifecycle import Cancelled, Captured, Parked
+from schemas.times import from_us
+
+encode_body = msgspec.msgpack.Encoder().encode
+
+
+class Proposal(Protocol):
+    """Something that may become entries, once the one writer has looked at the head."""
+
+    entry_count: int
+    byte_count: int
+
+    def decide(self, desk: "Desk") -> Any:
+        """Add entries to the desk and answer, or raise an EngineError and add nothing."""
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """An idempotency key was used before: where, and with which body."""
+
+    offset: int
+    body_mac: bytes
+
+
+class Desk:
+    """What a proposal sees and fills: the state as of the head, plus the batch so far."""
+
+    def __init__(self, committer: "Committer") -> None:
+        self._committer = committer
+        self.first = committer.log.written + 1
+        self.drafts: list[Draft] = []
+        self.entries: list[Entry] = []
+        self.audit_rows: list[tuple[int, bytes, AuditRow]] = []
+        self.overlay = Overlay(committer.inline.served())
+        self._keys: dict[tuple[int, bytes], Replay] = {}
+
+    def replayed(self, tenant_no: int, idem: bytes) -> Replay | None:
+        """The earlier use of an idempotency key, in the log or in this very batch."""
+        found = self._keys.get((tenant_no, idem))
+        if found is None:
+            row = self._committer.log.replayed(tenant_no, idem)
+            found = None if row is None else Replay(*row)
+        return found
+
+    def event_id(self, offset: int) -> str:
+        """The event id at an offset, in the log or in this batch."""
+        if offset >= self.first:
+            return self.entries[offset - self.first].event_id
+        header = next(self._committer.log.headers(offset, offset + 1))[0]
+        return format_id("evt", header.id)
+
+    def add(
+        self,
+        caller: Caller,
+        body: Body,
+        *,
+        encoded: bytes | None = None,
+        idem: bytes = b"",
+        body_mac: bytes = b"",
+    ) -> Entry:
+        """Make one entry of the batch: number, stamp, inline changes."""
+        made = self._committer
+        recorded_us = made.stamps.next_us()
+        raw = uuid7(recorded_us, made.clock.entropy())
+        tenant_no = made.names.number(TENANT, 0, caller.tenant)
+        scope = scope_of(body)
+        entry = Entry(
+            offset=self.first + len(self.drafts),
+            id=raw,
+            event_id=format_id("evt", raw),
+            tenant=caller.tenant,
+            tenant_no=tenant_no,
+            scope=scope,
+            scope_no=made.names.number(SCOPE, tenant_no, scope) if scope else 0,
+            caller=caller.actor,
+            recorded_at=from_us(recorded_us),
+            kind=KINDS[type(body)],
+            body=body,
+        )
+        fold_inline(entry, made.inline.projectors, self.overlay)
+        self.entries.append(entry)
+        self.drafts.append(
+            Draft(
+                id=raw,
+                tenant_no=tenant_no,
+                scope_no=entry.scope_no,
+                actor_no=made.names.number(ACTOR, tenant_no, caller.actor),
+                kind=entry.kind,
+                schema_version=SCHEMA_VERSION,
+                recorded_us=recorded_us,
+                body=encoded if encoded is not None else encode_body(body),
+                idem=idem,
+                body_mac=body_mac,
+            )
+        )
+        if idem:
+            self._keys[tenant_no, idem] = Replay(entry.offset, body_mac)
+        return entry
+
+    def audit(self, tenant_no: int, raw: bytes, row: AuditRow) -> None:
+        """Record the call in the same batch."""
+        self.audit_rows.append((tenant_no, raw, row))
+
+    def attempt(self, proposal: Proposal) -> Any:
+        """Let a proposal decide; when it raises, the desk is as it was before."""
+        before, rows = len(self.drafts), len(self.audit_rows)
+        base, keys = self.overlay, dict(self._keys)
+        self.overlay = Overlay(base)
+        try:
+            answer = proposal.decide(self)
+        except BaseException:
+            del self.drafts[before:], self.entries[before:], self.audit_rows[rows:]
+            self.overlay, self._keys = base, keys
+            raise
+        base.pending.update(self.overlay.pending)
+        self.overlay = base
+        return answer
+
+
+class Committer:
+    """The one writer of the log, owned by the event loop."""
+
+    def __init__(
+        self,
+        *,
+        log: KvLog,
+        vault: Vault,
+        names: Names,
+        inline: Unit,
+        lifecycle: Lifecycle,
+        clock: Clock,
+    ) -> None:
+        self.log = log
+        self.vault = vault
+        self.names = names
+        self.inline = inline
+        self.lifecycle = lifecycle
+        self.clock = clock
+        self.stamps = Stamps(clock.wall, log.last_recorded_us)
+        self.refusal: str | None = None
+        self.committed_entries = 0
+        self.on_durable: Callable[[], None] = lambda: None
+        self._queue: deque[tuple[Proposal, asyncio.Future[Any]]] = deque()
+        self._queued_entries = self._queued_bytes = 0
+        self._running: asyncio.Task[None] | None = None
+
+    def submit(self, proposal: Proposal) -> asyncio.Future[Any]:
+        """Queue a proposal; the future has its answer when the batch is durable."""
+        reason = self.log.failure or self.refusal
+        if reason is not None:
+            raise WalUnavailable(reason=reason)
+        self._queued_entries += proposal.entry_count
+        self._queued_bytes += proposal.byte_count
+        if (
+            self._queued_entries > limits.COMMIT_QUEUE_ENTRIES_MAX
+            or self._queued_bytes > limits.COMMIT_QUEUE_BYTES_MAX
+        ):
+            self._queued_entries -= proposal.entry_count
+            self._queued_bytes -= proposal.byte_count
+            raise Overloaded(reason="the commit queue is full", retry_after_s=1)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._queue.append((proposal, future))
+        if self._running is None:
+            self._running = loop.create_task(self._run())
+        return future
+
+    @property
+    def queued_entries(self) -> int:
+        """Entries waiting for the next commit."""
+        return self._queued_entries
+
+    async def drained(self) -> None:
+        """Wait until nothing is queued or being written."""
+        while self._running is not None:
+            await asyncio.shield(self._running)
+
+    async def _run(self) -> None:
+        try:
+            while self._queue:
+                await self._commit(self._take())
+        finally:
+            self._running = None
+
+    def _take(self) -> list[tuple[Proposal, asyncio.Future[Any]]]:
+        taken: list[tuple[Proposal, asyncio.Future[Any]]] = []
+        entries = size = 0
+        while self._queue:
+            proposal, _ = self._queue[0]
+            if taken and (
+                entries + proposal.entry_count > limits.COMMIT_ENTRIES_MAX
+                or size + proposal.byte_count > limits.COMMIT_BYTES_MAX
+            ):
+                break
+            entries += proposal.entry_count
+            size += proposal.byte_count
+            taken.append(self._queue.popleft())
+        self._queued_entries -= entries
+        self._queued_bytes -= size
+        return taken
+
+    async def _commit(self, taken: list[tuple[Proposal, asyncio.Future[Any]]]) -> None:
+        desk = Desk(self)
+        answers: list[tuple[asyncio.Future[Any], Any]] = []
+        for proposal, future in taken:
+            try:
+                answers.append((future, desk.attempt(proposal)))
+            except EngineError as error:
+                _fail(future, error)
+            except Exception as error:  # noqa: BLE001 - a bug in one proposal fails that caller only
+                _fail(future, Internal(reason=repr(error)))
+        if desk.drafts or desk.audit_rows:
+            try:
+                await self._append(desk)
+            except EngineError as error:
+                for future, _ in answers:
+                    _fail(future, error)
+                return
+        for future, answer in answers:
+            if not future.done():
+                future.set_result(answer)
+
+    async def _append(self, desk: Desk) -> None:
+        token = 0
+
+        def rows(batch: Batch, first: int) -> None:
+            nonlocal token
+            assert first == desk.first, "the head moved under the only writer"
+            token = self._fill(batch, desk)
+
+        await self.log.append(desk.drafts, expect=desk.first - 1, rows=rows)
+        self.committed_entries += len(desk.drafts)
+        self.lifecycle.release(token, {"captured": self.log.head()})
+        self.on_durable()
+
+    def _fill(self, batch: Batch, desk: Desk) -> int:
+        """Everything that rides with the entries: one batch, all of it or none."""
+        self.names.write_fresh(batch)
+        for tenant_no, raw, row in desk.audit_rows:
+            audit.put_row(batch, tenant_no, raw, row)
+        for entry in desk.entries:
+            self._announce(batch, entry)
+        last = desk.first + len(desk.drafts) - 1
+        self.inline.commit(self.inline.write(batch, desk.overlay.pending, last))
+        return self.lifecycle.seal(batch)
+
+    def _announce(self, batch: Batch, entry: Entry) -> None:
+        lifecycle, body = self.lifecycle, entry.body
+        if isinstance(body, Experience):
+            mark = lifecycle.mark()
+            envelope = body.envelope
+            actor = envelope.observed_actor
+            lifecycle.add(
+                batch,
+                entry.tenant_no,
+                mark,
+                Captured(
+                    lifecycle_id=mark.id,
+                    timestamp=mark.at,
+                    scope=entry.scope,
+                    event_id=entry.event_id,
+                    sequence=1,
+                    batch_id=body.batch_id,
+                    actor=actor.id if actor is not None else entry.caller,
+                    modality=envelope.modality,
+                    wal_offset=entry.offset,
+                ),
+            )
+            place = stages_key(entry.tenant_no, entry.offset)
+            batch.put("stages", place, pack_stages([mark.raw]))
+        elif isinstance(body, Directive):
+            self._announce_directive(batch, entry, body)
+
+    def _announce_directive(self, batch: Batch, entry: Entry, body: Directive) -> None:
+        command = body.command
+        if isinstance(command, Cancel):
+            mark = self.lifecycle.mark()
+            event = Cancelled(
+                lifecycle_id=mark.id,
+                timestamp=mark.at,
+                scope=body.scope,
+                event_id=command.event_id,
+                stages_cancelled=command.stages,
+            )
+            self.lifecycle.add(batch, entry.tenant_no, mark, event)
+        elif isinstance(command, Park):
+            mark = self.lifecycle.mark()
+            parked = Parked(
+                lifecycle_id=mark.id,
+                timestamp=mark.at,
+                scope=body.scope,
+                event_id=command.event_id,
+                projector=command.projector,
+                error=command.error,
+                attempts=command.attempts,
+            )
+            self.lifecycle.add(batch, entry.tenant_no, mark, parked)
+
+
+def _fail(future: asyncio.Future[Any], error: EngineError) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,364 @@
+"""Who carries the log to the projectors?
+
+A thread reads the log from its checkpoint, folds a bounded batch, and writes changes, change feed,
+checkpoint and announcements in one batch. It can be killed anywhere: what it had not written it
+does again, with the same result (I4).
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from engine.clock import Clock
+from engine.lifecycle import Lifecycle, Mark, pack_stages, stages_key
+from engine.state.kv import KV, Batch, StoreError
+from engine.state.log import KvLog, Row
+from engine.state.views import Unit
+from projectors.base import Close, Drop, Overlay, Put, Stage
+from projectors.fold import Outcome, ProjectorFailed, Skips, StageReport, fold_stages
+from schemas import limits
+from schemas.entry import KINDS, Cancel, Directive, Entry, Experience, Park, Unpark
+from schemas.ids import uuid7_instant_us
+from schemas.lifecycle import (
+    STAGE_ORDER,
+    Compressed,
+    Consolidated,
+    Derived,
+    Extracted,
+    Indexed,
+    LifecycleEvent,
+)
+
+FAMILIES = ("feed",)
+_OPERATIONS: Final = {Put: "put", Close: "close", Drop: "drop"}
+_DIRECTIVE: Final = KINDS[Directive]
+_IDLE_S: Final = 0.5
+_pack = msgspec.msgpack.Encoder().encode
+
+EntryOf = Callable[[Row], Entry]
+Parker = Callable[[Entry, ProjectorFailed, int], None]
+
+
+class Daemon:
+    """The runner of the staged projectors."""
+
+    def __init__(
+        self,
+        *,
+        log: KvLog,
+        unit: Unit,
+        stages: tuple[Stage, ...],
+        lifecycle: Lifecycle,
+        clock: Clock,
+        entry_of: EntryOf,
+        batch_entries: int = limits.PROJECT_ENTRIES_MAX,
+    ) -> None:
+        self._kv: KV = unit.kv
+        self._log = log
+        self.unit = unit
+        self._stages = stages
+        self._lifecycle = lifecycle
+        self._clock = clock
+        self._entry_of = entry_of
+        self._batch_entries = batch_entries
+        self.park: Parker | None = None
+        self.failure: str | None = None
+        self._lock = threading.Lock()
+        self._skips: set[tuple[str, int]] = set()
+        self._attempts: dict[tuple[str, int], int] = {}
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._rebuild = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.processed_entries = 0
+
+    # ── running ──────────────────────────────────────────────────────────────────────────────
+
+    def prepare(self) -> None:
+        """Decide what to build, and learn what to skip."""
+        requested = self._kv.get("meta", b"rebuild.staged") is not None
+        stale = self.unit.state.generation > 0 and not self.unit.is_current()
+        if self.unit.state.building is not None:
+            self.unit.ensure_families()
+        elif self.unit.state.generation == 0 or stale or requested:
+            self.unit.begin_build()
+        else:
+            self.unit.ensure_families()
+        self._learn_skips()
+        self.unit.drop_leftovers()
+        for stage in STAGE_ORDER[1:]:
+            self._lifecycle.reached(stage, self.unit.state.announced)
+
+    def start(self) -> None:
+        """Run in a thread of its own until `stop`."""
+        self._thread = threading.Thread(target=self._run, name="projection", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """The log has grown."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Finish the batch at hand and return."""
+        self._stopping.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def request_rebuild(self) -> None:
+        """Build every staged view anew beside the old rows, then swap. Survives a restart."""
+        batch = self._kv.batch()
+        batch.put("meta", b"rebuild.staged", b"1")
+        self._kv.write(batch)
+        self._rebuild.set()
+        self._wake.set()
+
+    @property
+    def is_rebuilding(self) -> bool:
+        """Whether a generation is being built beside the one that is read."""
+        return self._rebuild.is_set() or self.unit.state.building is not None
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._wake.clear()
+            try:
+                moved = self.step()
+            except StoreError as error:
+                # The store is broken, not the entry: stop here, visibly, and let reads go on.
+                self.failure = f"projection stopped: {error}"
+                return
+            except Exception as error:  # the guard of the daemon: health goes red
+                self.failure = f"projection stopped: {error!r}"
+                raise
+            if not moved:
+                self._wake.wait(_IDLE_S)
+
+    # ── one batch ────────────────────────────────────────────────────────────────────────────
+
+    def step(self) -> bool:
+        """Carry one batch, or finish a rebuild; False when there is nothing to do."""
+        if self._rebuild.is_set():
+            self._rebuild.clear()
+            self.unit.begin_build()
+            self._learn_skips()
+        cursor, head = self.unit.cursor, self._log.head()
+        if self.unit.state.building is not None and cursor >= min(self.unit.state.announced, head):
+            self._finish_build()
+            return True
+        if cursor >= head:
+            return False
+        rows = self._log.read(cursor + 1, self._batch_entries)
+        outcomes, overlay, failed = self._fold(rows)
+        if outcomes and not self._write(outcomes, overlay):
+            return True
+        if failed is not None:
+            self._retry_or_park(failed)
+        return True
+
+    def _fold(self, rows: list[Row]) -> tuple[list[Outcome], Overlay, ProjectorFailed | None]:
+        """Fold rows until one fails or the batch is full by bytes or time."""
+        overlay = Overlay(self.unit.moving())
+        outcomes: list[Outcome] = []
+        skips = self.skips()
+        size, started = 0, self._clock.elapsed_s()
+        for row in rows:
+            try:
+                outcomes.extend(fold_stages([self._entry_of(row)], self._stages, overlay, skips))
+            except ProjectorFailed as failed:
+                return outcomes, overlay, failed
+            size += row.header.body_bytes
+            spent_ms = (self._clock.elapsed_s() - started) * 1000
+            if size >= limits.PROJECT_BYTES_MAX or spent_ms >= limits.PROJECT_MS_MAX:
+                break
+        return outcomes, overlay, None
+
+    def _write(self, outcomes: list[Outcome], overlay: Overlay) -> bool:
+        """One batch: changes, feed, checkpoint, announcements. False: cancelled meanwhile, redo."""
+        announced = self.unit.state.announced
+        checkpoint = outcomes[-1].entry.offset
+        with self._lock:
+            if any(self._is_stale(outcome) for outcome in outcomes):
+                return False
+            with self._lifecycle.order:
+                batch = self._kv.batch()
+                after = self.unit.write(batch, overlay.pending, checkpoint)
+                for outcome in outcomes:
+                    self._feed(batch, outcome)
+                    if outcome.entry.offset > announced:
+                        self._announce(batch, outcome)
+                token = self._lifecycle.seal(batch)
+                self._kv.write(batch)
+            self.unit.commit(after)
+        if not self._log.buffered:
+            self._log.syncer.sync()
+        self.processed_entries += len(outcomes)
+        self._drop_skips(checkpoint)
+        self._lifecycle.release(token, dict.fromkeys(STAGE_ORDER[1:], self.unit.state.announced))
+        return True
+
+    def _feed(self, batch: Batch, outcome: Outcome) -> None:
+        changes = [change for report in outcome.reports for change in report.changes]
+        if changes:
+            rows = [(c.table, c.key, _OPERATIONS[type(c)]) for c in changes]
+            value = _pack([outcome.entry.tenant_no, rows])
+            batch.put("feed", outcome.entry.offset.to_bytes(8, "big"), value)
+
+    def trim_feed(self) -> None:
+        """The feed is for indexes that follow it; one further behind rebuilds."""
+        end = self.unit.state.checkpoint - limits.FEED_ENTRIES_KEPT
+        if end > 0:
+            batch = self._kv.batch()
+            batch.delete_range("feed", b"", end.to_bytes(8, "big"))
+            self._kv.write(batch)
+
+    def _finish_build(self) -> None:
+        batch = self._kv.batch()
+        batch.delete("meta", b"rebuild.staged")
+        batch.delete_range("feed", b"", b"\xff" * 9)
+        self._kv.write(batch)
+        self.unit.swap()
+
+    # ── announcements ────────────────────────────────────────────────────────────────────────
+
+    def _announce(self, batch: Batch, outcome: Outcome) -> None:
+        """Announce the stages that ran, in order, and nothing that did not."""
+        entry = outcome.entry
+        if not isinstance(entry.body, Experience):
+            return
+        place = stages_key(entry.tenant_no, entry.offset)
+        row = self._kv.get("stages", place)
+        raws: list[bytes | None] = [row[:16] if row else None, None, None, None, None]
+        for report in outcome.reports:
+            if report.stage == "compressed" and not report.changes:
+                continue
+            mark = self._lifecycle.mark()
+            event = _announcement(entry, report, mark)
+            self._lifecycle.add(batch, entry.tenant_no, mark, event)
+            raws[STAGE_ORDER.index(report.stage)] = mark.raw
+        batch.put("stages", place, pack_stages(raws))
+
+    # ── skips ────────────────────────────────────────────────────────────────────────────────
+
+    def skips(self) -> Skips:
+        """What to leave out, as of now."""
+        with self._lock:
+            return frozenset(self._skips)
+
+    def _learn_skips(self) -> None:
+        """Read every directive after the cursor: a park or a cancel lies after what it skips."""
+        found = collect_skips(self._log, self._entry_of, self.unit.cursor + 1)
+        with self._lock:
+            self._skips = found
+
+    def hold(self, offset: int) -> list[str]:
+        """Cancel what has not run for an entry: the stages that now never will."""
+        with self._lock:
+            if offset <= self.unit.state.announced:
+                return []
+            stages = [stage.name for stage in self._stages]
+            self._skips.update((name, offset) for name in stages)
+            return stages
+
+    def _is_stale(self, outcome: Outcome) -> bool:
+        offset = outcome.entry.offset
+        return any((report.stage, offset) in self._skips for report in outcome.reports)
+
+    def _drop_skips(self, checkpoint: int) -> None:
+        if self._skips:
+            with self._lock:
+                self._skips = {skip for skip in self._skips if skip[1] > checkpoint}
+
+    # ── poison ───────────────────────────────────────────────────────────────────────────────
+
+    def _retry_or_park(self, failed: ProjectorFailed) -> None:
+        """Try again a few times, further apart; then park the entry by a directive in the log."""
+        place = (failed.projector, failed.entry.offset)
+        attempts = self._attempts[place] = self._attempts.get(place, 0) + 1
+        if attempts < limits.PARK_ATTEMPTS:
+            self._stopping.wait(0.01 * 2**attempts)
+            return
+        if self.park is None:
+            raise failed
+        self.park(failed.entry, failed, attempts)
+        del self._attempts[place]
+        with self._lock:
+            self._skips.add(place)
+
+
+def collect_skips(log: KvLog, entry_of: EntryOf, start: int) -> set[tuple[str, int]]:
+    """What replay from an offset must leave out, by the directives in the log."""
+    offsets = [header.offset for header, _, _ in log.headers(start) if header.kind == _DIRECTIVE]
+    offsets = [offset for offset in offsets if offset <= log.head()]
+    skips: set[tuple[str, int]] = set()
+    for row in log.read_many(offsets):
+        body = entry_of(row).body
+        match body.command if isinstance(body, Directive) else None:
+            case Cancel(offset=offset, stages=stages):
+                skips.update((stage, offset) for stage in stages)
+            case Park(projector=projector, offset=offset):
+                skips.add((projector, offset))
+            case Unpark(projector=projector, offsets=freed):
+                skips.difference_update((projector, offset) for offset in freed)
+            case _:
+                pass
+    return skips
+
+
+def _announcement(entry: Entry, report: StageReport, mark: Mark) -> LifecycleEvent:
+    body = entry.body
+    shared: dict[str, Any] = {
+        "lifecycle_id": mark.id,
+        "timestamp": mark.at,
+        "scope": entry.scope,
+        "event_id": entry.event_id,
+        "sequence": STAGE_ORDER.index(report.stage) + 1,
+        "batch_id": body.batch_id if isinstance(body, Experience) else None,
+    }
+    if report.stage == "compressed":
+        return Compressed(**shared, episode_id=None, understanding_ids=_ids(report, "concepts"))
+    shared["partial"] = bool(report.parked)
+    shared["partial_reason"] = "projector_parked" if report.parked else None
+    if report.stage == "extracted":
+        tables = ("facts", "entities", "beliefs", "episodes")
+        return Extracted(**shared, derived=Derived(**{t: report.count(t) for t in tables}))
+    if report.stage == "indexed":
+        return Indexed(**shared, layers_indexed=[])
+    closed = sum(1 for c in report.changes if isinstance(c, Close) and c.table == "facts")
+    return Consolidated(
+        **shared,
+        beliefs_updated=report.count("beliefs"),
+        conflicts_resolved=report.count("conflicts"),
+        superseded_facts=closed,
+    )
+
+
+def _ids(report: StageReport, table: str) -> list[str]:
+    puts = (c for c in report.changes if isinstance(c, Put) and c.table == table)
+    return [change.record_id for change in puts if change.record_id is not None]
+
+
+def stage_elapsed_ms(raws: list[bytes | None]) -> dict[str, float]:
+    """How long after its capture each stage of an entry was announced."""
+    names = {"extracted": "extract", "indexed": "index", "consolidated": "consolidate"}
+    if not raws or raws[0] is None:
+        return {}
+    captured_us = uuid7_instant_us(raws[0])
+    return {
+        names[stage]: round((uuid7_instant_us(raw) - captured_us) / 1000, 3)
+        for stage, raw in zip(STAGE_ORDER, raws, strict=False)
+        if raw is not None and stage in names
+    }
+
+
+def run_in_loop(
+    loop: asyncio.AbstractEventLoop, work: Callable[[], asyncio.Future[object]]
+) -> None:
+    """Call something on the event loop from the daemon's thread, and wait for it."""
+
+    async def go() -> None:
+        await work()
+
+    asyncio.run_coroutine_threadsafe(go(), loop).result()

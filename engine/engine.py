@@ -1,0 +1,270 @@
+"""What is open while the engine runs, and how is it opened and closed?"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine import audit, daemon, lifecycle
+from engine.clock import Clock
+from engine.commit import Committer, Desk
+from engine.cursor import Cursors
+from engine.daemon import Daemon, run_in_loop
+from engine.disk import Disk
+from engine.entries import EntryReader
+from engine.keeper import Keeper
+from engine.lifecycle import Lifecycle
+from engine.rebuild import rebuild_inline
+from engine.settings import Settings
+from engine.state import log as log_state
+from engine.state import names as names_state
+from engine.state.anchors import Anchors
+from engine.state.integrity import check_tail
+from engine.state.keys import load_secret
+from engine.state.kv import KV, StoreError
+from engine.state.log import KvLog, Row
+from engine.state.names import TENANT, Names
+from engine.state.rocks import RocksKV
+from engine.state.vault import FAMILIES as VAULT_FAMILIES
+from engine.state.vault import Vault
+from engine.state.views import Unit
+from projectors import INLINE, STAGES
+from projectors.base import Projector, Stage
+from projectors.fold import ProjectorFailed
+from schemas.caller import Caller
+from schemas.entry import Directive, Entry, Park
+
+FAMILIES = (
+    *log_state.FAMILIES,
+    *names_state.FAMILIES,
+    *lifecycle.FAMILIES,
+    *daemon.FAMILIES,
+    *audit.FAMILIES,
+)
+__all__ = ["Engine", "Projection", "StoreError", "Stores", "assemble", "open_engine", "open_stores"]
+
+FORMAT = "strata data 1\n"
+SYSTEM_ACTOR = "system:strata"
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Which projectors run; the engine's own unless a test brings others."""
+
+    inline: tuple[Projector, ...] = INLINE
+    stages: tuple[Stage, ...] = STAGES
+
+    @property
+    def staged(self) -> tuple[Projector, ...]:
+        """The projectors of every stage, in order."""
+        return tuple(projector for stage in self.stages for projector in stage.projectors)
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The two databases and the secrets of a data directory."""
+
+    kv: KV
+    vault_kv: KV
+    master: bytes
+    anchors: Anchors | None = None
+    disk: Disk | None = None
+
+    def close(self) -> None:
+        """Release both databases."""
+        self.kv.close()
+        self.vault_kv.close()
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A frozen bag of open resources. It does no work itself: verbs do."""
+
+    settings: Settings
+    clock: Clock
+    stores: Stores
+    kv: KV
+    vault: Vault
+    names: Names
+    log: KvLog
+    inline: Unit
+    staged: Unit
+    lifecycle: Lifecycle
+    committer: Committer
+    daemon: Daemon
+    keeper: Keeper
+    cursors: Cursors
+    entries: EntryReader
+
+    def entry_of(self, row: Row) -> Entry:
+        """A row of the log as an entry."""
+        return self.entries.read(row)
+
+    def tenant_no(self, caller: Caller) -> int | None:
+        """The caller's tenant's number; None when it has never written."""
+        return self.names.known(TENANT, 0, caller.tenant)
+
+
+# ── opening ──────────────────────────────────────────────────────────────────────────────────
+
+
+def open_stores(settings: Settings, *, read_only: bool = False) -> Stores:
+    """Open a data directory: made when it is not there, refused when it is damaged."""
+    data = settings.data
+    if read_only and not (data / "format").exists():
+        raise StoreError(f"{data} is not a data directory")
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _check_format(data)
+    disk = Disk(data, settings.disk_low_water_mb, settings.ballast_mb)
+    if not read_only and disk.is_low():
+        disk.make_room()
+    master = load_secret(data / "keys" / "master.key")
+    anchors = Anchors(data / "anchors.log", load_secret(data / "keys" / "anchor.key"))
+    # Before the databases: an anchor read later could vouch for more than an earlier snapshot has.
+    anchors.load(repair=not read_only)
+    kv = RocksKV.open(data / "store", FAMILIES, read_only=read_only)
+    try:
+        vault_kv = RocksKV.open(data / "vault", VAULT_FAMILIES, read_only=read_only)
+    except BaseException:
+        kv.close()
+        raise
+    return Stores(kv=kv, vault_kv=vault_kv, master=master, anchors=anchors, disk=disk)
+
+
+def _check_format(data: Path) -> None:
+    mark = data / "format"
+    if not mark.exists():
+        mark.write_text(FORMAT)
+    elif mark.read_text() != FORMAT:
+        found = mark.read_text().strip()
+        raise StoreError(f"{data} holds {found!r}; this version reads {FORMAT.strip()!r}")
+
+
+def assemble(
+    settings: Settings,
+    stores: Stores,
+    *,
+    clock: Clock | None = None,
+    projection: Projection | None = None,
+    batch_entries: int | None = None,
+) -> Engine:
+    """Wire the organs together over open stores. Nothing runs yet."""
+    clock = clock or Clock()
+    projection = projection or Projection()
+    kv = stores.kv
+    vault = Vault(stores.vault_kv, stores.master)
+    bus = Lifecycle(kv, clock)
+    buffered = settings.durability == "buffered"
+    log = KvLog(kv, vault, order=bus.order, buffered=buffered)
+    names = Names(kv, stores.master)
+    entries = EntryReader(names)
+    inline, staged = Unit(kv, "inline", projection.inline), Unit(kv, "staged", projection.staged)
+    committer = Committer(
+        log=log, vault=vault, names=names, inline=inline, lifecycle=bus, clock=clock
+    )
+    more = {} if batch_entries is None else {"batch_entries": batch_entries}
+    runner = Daemon(
+        log=log,
+        unit=staged,
+        stages=projection.stages,
+        lifecycle=bus,
+        clock=clock,
+        entry_of=entries.read,
+        **more,
+    )
+    keeper = Keeper(committer, runner, anchors=stores.anchors, disk=stores.disk)
+    return Engine(
+        settings=settings,
+        clock=clock,
+        stores=stores,
+        kv=kv,
+        vault=vault,
+        names=names,
+        log=log,
+        inline=inline,
+        staged=staged,
+        lifecycle=bus,
+        committer=committer,
+        daemon=runner,
+        keeper=keeper,
+        cursors=Cursors(stores.master),
+        entries=entries,
+    )
+
+
+async def start(engine: Engine, *, run_daemon: bool = True) -> None:
+    """Check the tail, bring inline views up to date, and set everything running."""
+    if engine.stores.anchors is not None:
+        check_tail(engine.log, engine.stores.anchors)
+    engine.log.prepare()
+    rebuild_inline(engine.inline, engine.log, engine.entry_of)
+    engine.daemon.prepare()
+    loop = asyncio.get_running_loop()
+    engine.lifecycle.bind(loop)
+    engine.lifecycle.reached("captured", engine.log.head())
+    engine.daemon.park = lambda entry, failed, attempts: run_in_loop(
+        loop, lambda: engine.committer.submit(_ParkProposal(entry, failed, attempts))
+    )
+    engine.committer.on_durable = engine.daemon.wake
+    if run_daemon:
+        engine.daemon.start()
+    engine.keeper.start(loop)
+
+
+async def close(engine: Engine) -> None:
+    """Drain, stop, anchor, close: what was acknowledged is on the disk, the lock is free."""
+    engine.lifecycle.close_all()
+    await engine.committer.drained()
+    await asyncio.to_thread(engine.daemon.stop)
+    await engine.committer.drained()
+    await engine.keeper.stop()
+    engine.log.close()
+    engine.stores.close()
+
+
+@contextlib.asynccontextmanager
+async def open_engine(
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    stores: Stores | None = None,
+    projection: Projection | None = None,
+    batch_entries: int | None = None,
+) -> AsyncIterator[Engine]:
+    """The engine, running, for the length of a block."""
+    opened = stores if stores is not None else await asyncio.to_thread(open_stores, settings)
+    try:
+        engine = assemble(
+            settings, opened, clock=clock, projection=projection, batch_entries=batch_entries
+        )
+        await start(engine)
+    except BaseException:
+        opened.close()
+        raise
+    try:
+        yield engine
+    finally:
+        await close(engine)
+
+
+class _ParkProposal:
+    """A directive that parks an entry, in the tenant and scope of the entry."""
+
+    entry_count = 1
+    byte_count = 512
+
+    def __init__(self, entry: Entry, failed: ProjectorFailed, attempts: int) -> None:
+        self._entry = entry
+        self._command = Park(
+            projector=failed.projector,
+            offset=entry.offset,
+            event_id=entry.event_id,
+            error=repr(failed.cause)[:500],
+            attempts=attempts,
+        )
+
+    def decide(self, desk: Desk) -> None:
+        """Park it; nothing can stand in the way."""
+        caller = Caller(actor=SYSTEM_ACTOR, tenant=self._entry.tenant)
+        desk.add(caller, Directive(command=self._command, scope=self._entry.scope or None))

@@ -1,0 +1,44 @@
+"""How does a row of bytes become an entry again?"""
+
+import msgspec
+
+from engine.state.log import Row
+from engine.state.names import ACTOR, SCOPE, TENANT, Names
+from schemas.entry import SCHEMA_VERSION, Body, Entry
+from schemas.ids import format_id
+from schemas.times import from_us
+
+_decode = msgspec.msgpack.Decoder(Body).decode
+
+
+class UnknownSchema(Exception):
+    """The entry was written by a later version: stop, do not guess."""
+
+
+class EntryReader:
+    """Decodes rows, with the names behind their numbers."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def read(self, row: Row) -> Entry:
+        """The entry; its body is None when the payload was erased."""
+        header, names = row.header, self._names
+        if header.schema_version > SCHEMA_VERSION:
+            raise UnknownSchema(
+                f"entry {header.offset} has schema {header.schema_version}; "
+                f"this version reads up to {SCHEMA_VERSION}"
+            )
+        return Entry(
+            offset=header.offset,
+            id=header.id,
+            event_id=format_id("evt", header.id),
+            tenant=names.name(TENANT, 0, header.tenant_no),
+            tenant_no=header.tenant_no,
+            scope=names.name(SCOPE, header.tenant_no, header.scope_no),
+            scope_no=header.scope_no,
+            caller=names.name(ACTOR, header.tenant_no, header.actor_no),
+            recorded_at=from_us(header.recorded_us),
+            kind=header.kind,
+            body=None if row.body is None else _decode(row.body),
+        )

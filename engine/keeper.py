@@ -1,0 +1,100 @@
+"""Who does the recurring chores?  Anchors, disk, buffered syncs, pruning, the loop's pulse."""
+
+import asyncio
+
+from engine.commit import Committer
+from engine.daemon import Daemon
+from engine.disk import Disk
+from engine.state.anchors import Anchor, Anchors
+from engine.state.kv import StoreError
+from engine.state.names import TENANT
+from schemas import limits
+
+_TICK_S = 0.05
+_DISK_S = 1.0
+_PRUNE_S = 60.0
+
+
+class Keeper:
+    """One task on the event loop; what blocks runs off it."""
+
+    def __init__(
+        self,
+        committer: Committer,
+        daemon: Daemon,
+        *,
+        anchors: Anchors | None,
+        disk: Disk | None,
+    ) -> None:
+        self._committer = committer
+        self._daemon = daemon
+        self._log = committer.log
+        self._lifecycle = committer.lifecycle
+        self._names = committer.names
+        self._clock = committer.clock
+        self.anchors = anchors
+        self.disk = disk
+        self.loop_lag_ms = 0.0
+        self.failure: str | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._anchored = (anchors.last.size if anchors and anchors.last else 0, 0.0)
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin ticking."""
+        if self.disk is not None:
+            self.disk.lay_ballast()
+        self._task = loop.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Stop ticking, with a last anchor over everything acknowledged."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._log.sync_buffered()
+        await self._anchor(force=True)
+
+    async def _run(self) -> None:
+        disk_at = prune_at = self._clock.elapsed_s()
+        while True:
+            before = self._clock.elapsed_s()
+            await asyncio.sleep(_TICK_S)
+            now = self._clock.elapsed_s()
+            self.loop_lag_ms = max(0.0, (now - before - _TICK_S) * 1000)
+            try:
+                await self._log.sync_buffered()
+                await self._anchor()
+                if now - disk_at >= _DISK_S:
+                    disk_at = now
+                    self._watch_disk()
+                if now - prune_at >= _PRUNE_S:
+                    prune_at = now
+                    await asyncio.to_thread(self.prune)
+            except (StoreError, OSError) as error:
+                # Anchors and pruning are chores, but a store that fails them is not to be trusted.
+                self.failure = f"a chore failed: {error}"
+                self._log.fail(self.failure)
+
+    async def _anchor(self, *, force: bool = False) -> None:
+        """Sign where the log ends, every second or thousand entries."""
+        size, at = self._anchored
+        head, chain = self._log.anchor_point()
+        now = self._clock.elapsed_s()
+        if self.anchors is None or head == size:
+            return
+        if force or head - size >= limits.ANCHOR_ENTRIES or now - at >= limits.ANCHOR_S:
+            anchor = Anchor(size=head, chain=chain, at_us=self._clock.now_us())
+            await asyncio.to_thread(self.anchors.write, anchor)
+            self._anchored = (head, now)
+
+    def _watch_disk(self) -> None:
+        if self.disk is None:
+            return
+        low = self.disk.is_low()
+        self._committer.refusal = "the disk is nearly full" if low else None
+        if not low:
+            self.disk.lay_ballast()
+
+    def prune(self) -> None:
+        """Drop announcements older than the buffer, and the far end of the change feed."""
+        self._lifecycle.prune([number for number, _ in self._names.all(TENANT, 0)])
+        self._daemon.trim_feed()

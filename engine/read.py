@@ -1,0 +1,348 @@
+"""What is in the log, and how far has it come?  Events, pages of them, and the state of a write."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from engine import policy
+from engine.daemon import stage_elapsed_ms
+from engine.lifecycle import stages_key, unpack_stages
+from engine.state.log import Row
+from engine.state.names import SCOPE, TENANT
+from schemas import limits
+from schemas.caller import Caller
+from schemas.entry import Entry
+from schemas.envelope import Actor, Envelope
+from schemas.errors import InvalidParameter, NotFound, ResourceDeleted
+from schemas.ids import format_id, parse_id
+from schemas.layers import Event, EventContext, EventPage
+from schemas.lifecycle import STAGE_ORDER
+from schemas.receipts import WriteStatus
+from schemas.scope import ancestors
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+View = Literal["local", "holistic", "descend", "raw", "granular", "narrative", "structured"]
+TRAVERSALS = {"holistic": "scope.read.holistic", "descend": "scope.read.descend"}
+_REQUIRED_STAGES = STAGE_ORDER[:4]
+_FAMILIES = ("/v1/experience", "/v1/experience/bulk")
+
+
+class EventsRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of events (001 §8.7.1). `since` and `until` are about `observed_at`."""
+
+    scope: str
+    view: View = "local"
+    since: datetime | None = None
+    until: datetime | None = None
+    recorded_since: datetime | None = None
+    recorded_until: datetime | None = None
+    observed_actor: str | None = None
+    subject: str | None = None
+    modality: str | None = None
+    labels: tuple[str, ...] = ()
+    order: Literal["newest", "oldest"] = "newest"
+    limit: int = limits.PAGE_ITEMS_DEFAULT
+    cursor: str | None = None
+
+
+class EntryState(msgspec.Struct, frozen=True, kw_only=True):
+    """How far one entry has come."""
+
+    stages_completed: list[str]
+    stages_pending: list[str]
+    stages_cancelled: list[str]
+    lifecycle_ids: list[str]
+    derives: list[str]
+    excluded: bool
+    errors: list[dict[str, Any]]
+    elapsed_ms: dict[str, float]
+
+    @property
+    def status(self) -> str:
+        """The last stage that was announced."""
+        return self.stages_completed[-1] if self.stages_completed else "captured"
+
+
+def entry_state(engine: "Engine", tenant_no: int, offset: int, entry_id: bytes) -> EntryState:
+    """The stages an entry has had, those it waits for, and those it will never have."""
+    raws = unpack_stages(engine.kv.get("stages", stages_key(tenant_no, offset)))
+    done = [stage for stage, raw in zip(STAGE_ORDER, raws, strict=False) if raw is not None]
+    cancel = engine.inline.get(tenant_no, "cancelled", offset.to_bytes(8, "big"))
+    cancelled = [s for s in cancel.stages if s in _REQUIRED_STAGES] if cancel is not None else []
+    derives = engine.staged.get(tenant_no, "derives", entry_id)
+    return EntryState(
+        stages_completed=done or ["captured"],
+        stages_pending=[s for s in _REQUIRED_STAGES if s not in done and s not in cancelled],
+        stages_cancelled=cancelled,
+        lifecycle_ids=[format_id("lce", raw) for raw in raws if raw is not None],
+        derives=derives.ids if derives is not None else [],
+        excluded=cancel is not None,
+        errors=_errors(engine, tenant_no, offset),
+        elapsed_ms=stage_elapsed_ms(raws),
+    )
+
+
+def _errors(engine: "Engine", tenant_no: int, offset: int) -> list[dict[str, Any]]:
+    parked = (row for _, row in engine.inline.scan(tenant_no, "parked"))
+    return [
+        {"projector": row.projector, "error": row.error, "attempts": row.attempts}
+        for row in parked
+        if row.offset == offset
+    ]
+
+
+def find_event(engine: "Engine", tenant: str, event_id: str) -> tuple[int, int, bytes]:
+    """(tenant number, offset, id) of an event; another tenant's id is not found (DESIGN §8.2)."""
+    raw = parse_id("evt", event_id)
+    tenant_no = engine.names.known(TENANT, 0, tenant)
+    offset = None if raw is None or tenant_no is None else engine.log.find(tenant_no, raw)
+    if offset is None or offset > engine.log.head():
+        raise NotFound(f"There is no event {event_id[:80]!r}.", event_id=event_id[:80])
+    assert raw is not None
+    assert tenant_no is not None
+    return tenant_no, offset, raw
+
+
+# ── verbs ────────────────────────────────────────────────────────────────────────────────────
+
+
+def get_event(engine: "Engine", caller: Caller, event_id: str) -> Event:
+    """One event by its id; a cancelled one too, with its flag."""
+    policy.require(engine, caller, "scope.read.local")
+    tenant_no, offset, _ = find_event(engine, caller.tenant, event_id)
+    entry = engine.entry_of(engine.log.read_many([offset])[0])
+    if entry.body is None:
+        raise ResourceDeleted(event_id=event_id)
+    event = _event(engine, tenant_no, entry)
+    if event is None:
+        raise NotFound(f"{event_id} is not an experience.", event_id=event_id)
+    return event
+
+
+def list_events(engine: "Engine", caller: Caller, request: EventsRequest) -> EventPage:
+    """A page of a scope's events, newest or oldest first."""
+    policy.require(engine, caller, "scope.read.local", request.scope)
+    if request.view in TRAVERSALS:
+        policy.require(engine, caller, TRAVERSALS[request.view], request.scope)
+    question = (caller.tenant, msgspec.structs.replace(request, cursor=None, limit=0))
+    newest = request.order == "newest"
+    head = engine.log.head()
+    position = head + 1 if newest else 0
+    if request.cursor is not None:
+        position = int.from_bytes(engine.cursors.read(request.cursor, *question), "big")
+    tenant_no = engine.tenant_no(caller)
+    scopes = [] if tenant_no is None else _scope_numbers(engine, tenant_no, request)
+    walk = _Walk(engine, tenant_no or 0, scopes, newest=newest, head=head, position=position)
+    items = walk.collect(request.limit, _wanted(request))
+    more = walk.has_more()
+    cursor = engine.cursors.make(walk.position.to_bytes(8, "big"), *question) if more else None
+    return EventPage(items=items, next_cursor=cursor, has_more=more)
+
+
+def get_write_status(
+    engine: "Engine", caller: Caller, idempotency_key: str | None, event_id: str | None
+) -> WriteStatus:
+    """What became of a write, by the caller's own key or by the event's id."""
+    policy.require(engine, caller, "scope.read.local")
+    if (idempotency_key is None) == (event_id is None):
+        raise InvalidParameter(
+            field="idempotency_key", reason="give either idempotency_key or event_id"
+        )
+    if event_id is not None:
+        tenant_no, offset, raw = find_event(engine, caller.tenant, event_id)
+    else:
+        tenant_no, offset, raw = _by_key(engine, caller, str(idempotency_key))
+    entry = engine.entry_of(engine.log.read_many([offset])[0])
+    state = entry_state(engine, tenant_no, offset, raw)
+    return WriteStatus(
+        event_id=entry.event_id,
+        status=state.status,
+        wal_offset=offset,
+        scope=entry.scope,
+        stages_completed=state.stages_completed,
+        stages_pending=state.stages_pending,
+        lifecycle_stream=f"/v1/lifecycle/stream?event_id={entry.event_id}",
+        idempotency_key=entry.envelope.idempotency_key if entry.envelope else None,
+        batch_id=getattr(entry.body, "batch_id", None),
+        excluded_from_recall=state.excluded,
+    )
+
+
+def _by_key(engine: "Engine", caller: Caller, key: str) -> tuple[int, int, bytes]:
+    tenant_no = engine.tenant_no(caller)
+    if tenant_no is not None:
+        keys = engine.vault.tenant(tenant_no)
+        for family in _FAMILIES:
+            idem = keys.mac(caller.actor.encode(), family.encode(), key.encode())
+            found = engine.log.replayed(tenant_no, idem)
+            if found is not None and found[0] <= engine.log.head():
+                header = next(engine.log.headers(found[0], found[0] + 1))[0]
+                return tenant_no, found[0], header.id
+    raise NotFound("No write of this caller has that key.", idempotency_key=key[:80])
+
+
+# ── pages ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _scope_numbers(engine: "Engine", tenant_no: int, request: EventsRequest) -> list[int]:
+    if request.view == "descend":
+        below = request.scope + "/"
+        found = [
+            number
+            for number, path in engine.names.all(SCOPE, tenant_no)
+            if path == request.scope or path.startswith(below)
+        ]
+        if len(found) > limits.DESCEND_SCOPES_MAX:
+            reason = (
+                f"{len(found)} scopes lie below; at most {limits.DESCEND_SCOPES_MAX} are walked"
+            )
+            raise InvalidParameter(field="view", reason=reason)
+        return found
+    paths = ancestors(request.scope) if request.view == "holistic" else [request.scope]
+    numbers = (engine.names.known(SCOPE, tenant_no, path) for path in paths)
+    return [number for number in numbers if number is not None]
+
+
+class _Walk:
+    """Reads scopes' entries merged in log order, from a position on."""
+
+    def __init__(
+        self,
+        engine: "Engine",
+        tenant_no: int,
+        scopes: list[int],
+        *,
+        newest: bool,
+        head: int,
+        position: int,
+    ) -> None:
+        self._engine = engine
+        self._tenant_no = tenant_no
+        self._scopes = scopes
+        self._newest = newest
+        self._head = head
+        self.position = position
+
+    def _next(self, count: int) -> list[int]:
+        """The next offsets after the position, over all scopes, in reading order."""
+        merged: list[int] = []
+        for scope_no in self._scopes:
+            merged += self._engine.log.scope_offsets(
+                self._tenant_no,
+                scope_no,
+                after=self.position,
+                newest_first=self._newest,
+                limit=count,
+            )
+        merged.sort(reverse=self._newest)
+        return [offset for offset in merged if offset <= self._head][:count]
+
+    def collect(self, limit: int, wanted: Callable[[Entry, Envelope], bool]) -> list[Event]:
+        """Up to `limit` events that are wanted; stops early after looking at very many."""
+        items: list[Event] = []
+        looked = 0
+        while len(items) < limit and looked < limits.PAGE_SCAN_MAX:
+            offsets = self._next(min(limit, 256))
+            if not offsets:
+                break
+            for entry in self._entries(offsets):
+                looked += 1
+                self.position = entry.offset
+                if entry.envelope is None or not wanted(entry, entry.envelope):
+                    continue
+                event = _event(self._engine, self._tenant_no, entry)
+                if event is not None and not event.excluded_from_recall:
+                    items.append(event)
+                    if len(items) == limit:
+                        break
+        return items
+
+    def _entries(self, offsets: list[int]) -> Iterator[Entry]:
+        rows: list[Row] = self._engine.log.read_many(offsets)
+        return (self._engine.entry_of(row) for row in rows)
+
+    def has_more(self) -> bool:
+        """Whether anything lies beyond the position."""
+        return bool(self._next(1))
+
+
+def _wanted(request: EventsRequest) -> Callable[[Entry, Envelope], bool]:
+    """The filters of one request as a test of an entry; a filter not set is not tested."""
+    tests: list[Callable[[Entry, Envelope], bool]] = []
+    since, until = request.since, request.until
+    if since is not None:
+        tests.append(lambda _, envelope: envelope.context.observed_at >= since)
+    if until is not None:
+        tests.append(lambda _, envelope: envelope.context.observed_at < until)
+    recorded_since, recorded_until = request.recorded_since, request.recorded_until
+    if recorded_since is not None:
+        tests.append(lambda entry, _: entry.recorded_at >= recorded_since)
+    if recorded_until is not None:
+        tests.append(lambda entry, _: entry.recorded_at < recorded_until)
+    if request.observed_actor is not None:
+        tests.append(lambda entry, e: _actor(entry, e).id == request.observed_actor)
+    if request.subject is not None:
+        tests.append(lambda entry, e: _subject(entry, e).id == request.subject)
+    if request.modality is not None:
+        tests.append(lambda _, envelope: envelope.modality == request.modality)
+    if request.labels:
+        labels = set(request.labels)
+        tests.append(lambda _, envelope: labels <= set(envelope.context.labels))
+    return lambda entry, envelope: all(test(entry, envelope) for test in tests)
+
+
+def _actor(entry: Entry, envelope: Envelope) -> Actor:
+    return envelope.observed_actor or _typed(entry.caller)
+
+
+def _subject(entry: Entry, envelope: Envelope) -> Actor:
+    return envelope.subject or _actor(entry, envelope)
+
+
+def _typed(actor: str) -> Actor:
+    return Actor(id=actor, type=actor.partition(":")[0])
+
+
+def _event(engine: "Engine", tenant_no: int, entry: Entry) -> Event | None:
+    """The record of an experience (001 §7.1), as it was submitted."""
+    envelope = entry.envelope
+    if envelope is None:
+        return None
+    context = envelope.context
+    derives = engine.staged.get(tenant_no, "derives", entry.id)
+    cancel = engine.inline.get(tenant_no, "cancelled", entry.offset.to_bytes(8, "big"))
+    return Event(
+        id=entry.event_id,
+        scope=entry.scope,
+        actor=_actor(entry, envelope).id,
+        modality=envelope.modality,
+        content=envelope.content,
+        context=EventContext(
+            observed_at=context.observed_at,
+            recorded_at=entry.recorded_at,
+            source_recorded_at=context.source_recorded_at,
+            location=context.location,
+            preceded_by=context.preceded_by,
+            intent=context.intent,
+            labels=context.labels,
+            timezone=context.timezone,
+            refers_to=context.refers_to,
+        ),
+        derives=derives.ids if derives is not None else [],
+        wal_offset=entry.offset,
+        tenant_id=entry.tenant,
+        caller=entry.caller,
+        observed_actor=_actor(entry, envelope),
+        subject=_subject(entry, envelope),
+        directives=envelope.directives,
+        idempotency_key=envelope.idempotency_key,
+        batch_id=getattr(entry.body, "batch_id", None),
+        language=envelope.language,
+        scripts=envelope.scripts,
+        source=envelope.source,
+        excluded_from_recall=cancel is not None,
+    )

@@ -1,0 +1,103 @@
+"""What can be set, what is it now, and where did that come from?"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from engine.policy import PRESETS
+from schemas import limits
+
+
+class SettingsError(Exception):
+    """A setting cannot be used; the message names it and says what would do."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything an operator may set. Few, typed, each with a default that needs no key."""
+
+    data: Path = Path("data")
+    host: str = "127.0.0.1"
+    port: int = 3141
+    preset: str = "dev_local"
+    durability: str = "fsync"
+    disk_low_water_mb: int = limits.DISK_LOW_WATER_BYTES // limits.MIB
+    ballast_mb: int = limits.BALLAST_BYTES // limits.MIB
+    sources: dict[str, str] = {}
+
+
+ENVIRONMENT: Final = {
+    "data": "CORTEX_DATA_DIR",
+    "host": "CORTEX_HOST",
+    "port": "CORTEX_PORT",
+    "preset": "CORTEX_DEPLOYMENT_PRESET",
+    "durability": "CORTEX_DURABILITY",
+    "disk_low_water_mb": "CORTEX_DISK_LOW_WATER_MB",
+    "ballast_mb": "CORTEX_BALLAST_MB",
+}
+"""Each setting's name in the environment."""
+
+MEANING: Final = {
+    "data": "directory that holds the log, the vault and the keys",
+    "host": "address to listen on",
+    "port": "port to listen on; 0 takes a free one",
+    "preset": f"deployment preset: {', '.join(PRESETS)}",
+    "durability": "fsync (answered means on disk) or buffered (for tests: a power cut loses some)",
+    "disk_low_water_mb": "free space below which writes stop, in MiB",
+    "ballast_mb": "space held back so that a full disk can be opened again, in MiB",
+}
+
+
+def load_settings(
+    environment: Mapping[str, str] | None = None, flags: Mapping[str, Any] | None = None
+) -> Settings:
+    """Flags win over the environment, and that over the defaults; each remembers its source."""
+    environment = os.environ if environment is None else environment
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for name, variable in ENVIRONMENT.items():
+        flag = (flags or {}).get(name)
+        if flag is not None:
+            values[name], sources[name] = flag, f"--{name.replace('_', '-')}"
+        elif environment.get(variable):
+            values[name], sources[name] = environment[variable], variable
+        else:
+            sources[name] = "default"
+    return _checked(values, sources)
+
+
+def unknown_variables(environment: Mapping[str, str] | None = None) -> list[str]:
+    """CORTEX_ variables that mean nothing to us: most likely misspelt."""
+    environment = os.environ if environment is None else environment
+    known = set(ENVIRONMENT.values())
+    return sorted(name for name in environment if name.startswith("CORTEX_") and name not in known)
+
+
+def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
+    for name in ("port", "disk_low_water_mb", "ballast_mb"):
+        if name in values:
+            values[name] = _whole_number(values[name], sources[name])
+    if "data" in values:
+        values["data"] = Path(values["data"])
+    settings = Settings(**values, sources=sources)
+    if settings.preset not in PRESETS:
+        raise SettingsError(
+            f"{sources['preset']}: no preset {settings.preset!r}; one of {', '.join(PRESETS)}"
+        )
+    if settings.durability not in ("fsync", "buffered"):
+        raise SettingsError(f"{sources['durability']}: durability is fsync or buffered")
+    if not 0 <= settings.port <= 65535:
+        raise SettingsError(f"{sources['port']}: a port is 0 to 65535")
+    return settings
+
+
+def _whole_number(value: Any, source: str) -> int:
+    try:
+        number = int(value)
+    except ValueError:
+        raise SettingsError(f"{source}: {value!r} is not a whole number") from None
+    if number < 0:
+        raise SettingsError(f"{source}: {number} is negative")
+    return number

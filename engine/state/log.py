@@ -1,0 +1,535 @@
+"""Who keeps what happened, in order, for good?
+
+The port has six methods: append, read, tail, erase, truncate, head. `KvLog` keeps the log in a
+key-value store: RocksDB on disk, or its in-memory twin. One conformance suite holds for every
+implementation. Offsets start at 1 and have no gaps (docs/adr/0013).
+"""
+
+import asyncio
+import hmac
+import os
+import threading
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from typing import Any, Protocol
+
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from engine.state.kv import KV, Batch, CorruptStore, StoreError
+from engine.state.vault import Vault, commitment, offset_key, payload_key
+from schemas import limits
+from schemas.errors import WalUnavailable
+
+FAMILIES = ("log", "payload", "erased", "ids", "scope_log", "idem", "meta")
+HEADER_VERSION = 1
+GENESIS = bytes(32)
+_CHAIN_BYTES = 32
+_PLAIN, _DEFLATED = b"\0", b"\1"
+_NONCE_BYTES = 12
+_CACHE_ROWS = 8192
+_CACHE_BYTES = 32 * limits.MIB
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An entry that has no offset yet."""
+
+    id: bytes
+    tenant_no: int
+    scope_no: int
+    actor_no: int
+    kind: int
+    schema_version: int
+    recorded_us: int
+    body: bytes
+    idem: bytes = b""
+    body_mac: bytes = b""
+
+
+class Header(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What stays of an entry for ever, and says nothing about anyone."""
+
+    version: int
+    offset: int
+    id: bytes
+    tenant_no: int
+    scope_no: int
+    actor_no: int
+    kind: int
+    schema_version: int
+    recorded_us: int
+    body_bytes: int
+    cipher_bytes: int
+    cipher_sha256: bytes
+    key_commitment: bytes
+    idem: bytes
+    body_mac: bytes
+
+
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """An entry as it is read: `body` is None when it was erased."""
+
+    header: Header
+    chain: bytes
+    body: bytes | None
+
+
+class Fenced(Exception):
+    """The head is not where the writer thought: decide again."""
+
+    def __init__(self, head: int) -> None:
+        super().__init__(f"the head is {head}")
+        self.head = head
+
+
+RowsHook = Callable[[Batch, int], None]
+"""Adds rows to the batch of an append, given its first offset: all or nothing of it is seen."""
+
+
+class Log(Protocol):
+    """The whole contract of a log; nothing above it knows who keeps it."""
+
+    async def append(
+        self, drafts: Sequence[Draft], *, expect: int, rows: RowsHook | None = None
+    ) -> int:
+        """Append all or nothing, contiguous, durable on return; the first offset."""
+
+    def read(self, start: int, limit: int) -> list[Row]:
+        """Durable rows from `start` on, at most `limit`."""
+
+    def tail(self, start: int) -> AsyncIterator[Row]:
+        """Rows from `start` on, and then each new one as it becomes durable."""
+
+    def erase(self, offsets: Sequence[int]) -> None:
+        """Destroy the bodies: out of every file when it returns. Headers and chain stay."""
+
+    def truncate(self, before: int) -> None:
+        """Drop whole entries below an offset, once they are safe elsewhere."""
+
+    def head(self) -> int:
+        """The last durable offset; 0 when the log is empty."""
+
+
+_encode_header = msgspec.msgpack.Encoder().encode
+_decode_header = msgspec.msgpack.Decoder(Header).decode
+
+
+def chain_link(previous: bytes, header: bytes) -> bytes:
+    """The next link of the hash chain, over the header's exact bytes."""
+    return sha256(b"\1" + previous + sha256(b"\0" + header).digest()).digest()
+
+
+def split_row(value: bytes) -> tuple[bytes, bytes]:
+    """A stored row is the header's bytes and then the chain."""
+    return value[:-_CHAIN_BYTES], value[-_CHAIN_BYTES:]
+
+
+class Syncer:
+    """Makes writes durable, one fsync for everyone who waits."""
+
+    def __init__(self, sync: Callable[[], None]) -> None:
+        self._sync = sync
+        self._turn = threading.Condition()
+        self._started = self._done = 0
+        self._busy = False
+
+    def sync(self) -> None:
+        """Return when everything written before the call is on the disk."""
+        with self._turn:
+            # A sync under way may have begun before our write: only the next one covers it.
+            ticket = self._started + 1
+            while self._busy and self._done < ticket:
+                self._turn.wait()
+            if self._done >= ticket:
+                return
+            self._busy = True
+            self._started = mine = self._started + 1
+        done = False
+        try:
+            self._sync()
+            done = True
+        finally:
+            with self._turn:
+                self._busy = False
+                if done:
+                    self._done = mine
+                self._turn.notify_all()
+
+
+class KvLog:
+    """The log over a key-value store and a vault. One instance owns the data directory."""
+
+    def __init__(
+        self,
+        kv: KV,
+        vault: Vault,
+        *,
+        order: "threading.Lock | None" = None,
+        buffered: bool = False,
+    ) -> None:
+        self._kv = kv
+        self._vault = vault
+        self._order = order or threading.Lock()
+        self.buffered = buffered
+        self.syncer = Syncer(kv.sync)
+        self._flusher = ThreadPoolExecutor(1, thread_name_prefix="log-sync")
+        self._key_layer = ThreadPoolExecutor(1, thread_name_prefix="vault-fill")
+        self._waiters: list[asyncio.Future[None]] = []
+        self._cache: dict[int, Row] = {}
+        self._cache_bytes = 0
+        self.failure: str | None = None
+        self.commit_count = 0
+        self.base_offset, self.base_chain = self._load_base()
+        self.written, self.chain, self.last_recorded_us = self._load_head()
+        self._durable = self.written
+        self._anchor_point = (self.written, self.chain)
+
+    # ── opening ──────────────────────────────────────────────────────────────────────────────
+
+    def _load_base(self) -> tuple[int, bytes]:
+        row = self._kv.get("meta", b"log.base")
+        return (0, GENESIS) if row is None else (int.from_bytes(row[:8], "big"), row[8:])
+
+    def _load_head(self) -> tuple[int, bytes, int]:
+        for key, value in self._kv.scan("log", reverse=True, limit=1):
+            raw, chain = split_row(value)
+            header = _decode_header(raw)
+            if offset_key(header.offset) != key:
+                raise CorruptStore(f"the log's last row {key.hex()} says it is {header.offset}")
+            return header.offset, chain, header.recorded_us
+        return self.base_offset, self.base_chain, 0
+
+    def prepare(self) -> None:
+        """Make ready for appends: keys for the next entries are laid, and none is missing."""
+        if self._vault.end < self.written:
+            raise CorruptStore(
+                f"the vault ends at key {self._vault.end}, before the log's head {self.written}: "
+                "they are not of the same data directory, or of the same backup"
+            )
+        self._vault.lay_ahead(self.written)
+
+    # ── append ───────────────────────────────────────────────────────────────────────────────
+
+    async def append(
+        self, drafts: Sequence[Draft], *, expect: int, rows: RowsHook | None = None
+    ) -> int:
+        """Append all or nothing, contiguous, durable on return; the first offset."""
+        first = self._write(drafts, expect, rows)
+        if not self.buffered:
+            await self._sync()
+        else:
+            self._advance(self.written)
+        self.commit_count += 1
+        loop = asyncio.get_running_loop()
+        loop.run_in_executor(self._key_layer, self._lay_keys)
+        return first
+
+    def _write(self, drafts: Sequence[Draft], expect: int, rows: RowsHook | None) -> int:
+        if self.failure is not None:
+            raise WalUnavailable(reason=self.failure)
+        if expect != self.written:
+            raise Fenced(self.written)
+        first, chain = self.written + 1, self.chain
+        batch = self._kv.batch()
+        fresh: list[Row] = []
+        for index, draft in enumerate(drafts):
+            row = self._seal(batch, first + index, chain, draft)
+            chain = row.chain
+            fresh.append(row)
+        try:
+            with self._order:
+                if rows is not None:
+                    rows(batch, first)
+                self._kv.write(batch)
+        except StoreError as error:
+            self.fail(f"a write failed: {error}")
+            raise WalUnavailable(reason=self.failure) from error
+        self.written, self.chain = first + len(drafts) - 1, chain
+        if drafts:
+            self.last_recorded_us = drafts[-1].recorded_us
+        self._remember(fresh)
+        return first
+
+    def _seal(self, batch: Batch, offset: int, previous: bytes, draft: Draft) -> Row:
+        """Encrypt one body and chain its header into the batch."""
+        place = offset_key(offset)
+        tenant = draft.tenant_no.to_bytes(4, "big")
+        key = payload_key(self._vault.tenant(draft.tenant_no), self._vault.take(offset))
+        # The nonce is random and not the offset: an offset whose batch was lost in a power cut
+        # is used again, with the same key (docs/adr/0011).
+        nonce = os.urandom(_NONCE_BYTES)
+        cipher = nonce + AESGCM(key).encrypt(nonce, _pack(draft.body), tenant + draft.id)
+        header = Header(
+            HEADER_VERSION,
+            offset,
+            draft.id,
+            draft.tenant_no,
+            draft.scope_no,
+            draft.actor_no,
+            draft.kind,
+            draft.schema_version,
+            draft.recorded_us,
+            len(draft.body),
+            len(cipher),
+            sha256(cipher).digest(),
+            commitment(key),
+            draft.idem,
+            draft.body_mac,
+        )
+        raw = _encode_header(header)
+        chain = chain_link(previous, raw)
+        batch.put("log", place, raw + chain)
+        batch.put("payload", place, cipher)
+        index_header(batch, header)
+        return Row(header, chain, draft.body)
+
+    async def _sync(self) -> None:
+        target, chain = self.written, self.chain
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(self._flusher, self.syncer.sync)
+        except StoreError as error:
+            self.fail(f"an fsync failed: {error}")
+            raise WalUnavailable(reason=self.failure) from error
+        if target >= self._anchor_point[0]:
+            self._anchor_point = (target, chain)
+        self._advance(target)
+
+    async def sync_buffered(self) -> None:
+        """Bring what buffered appends left in the page cache to the disk."""
+        if self.buffered and self.failure is None:
+            await self._sync()
+
+    def _lay_keys(self) -> None:
+        try:
+            self._vault.lay_ahead(self.written)
+        except StoreError as error:
+            self.fail(f"the vault does not take keys: {error}")
+
+    def fail(self, reason: str) -> None:
+        """Stop writes for good: after one failed write nothing more is acknowledged."""
+        self.failure = self.failure or reason
+
+    def _advance(self, offset: int) -> None:
+        self._durable = max(self._durable, offset)
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _remember(self, rows: list[Row]) -> None:
+        """Keep the newest bodies in the clear for a while: the daemon reads each once, soon."""
+        cache = self._cache
+        for row in rows:
+            cache[row.header.offset] = row
+            self._cache_bytes += row.header.body_bytes
+        while cache and (len(cache) > _CACHE_ROWS or self._cache_bytes > _CACHE_BYTES):
+            gone = cache.pop(next(iter(cache)), None)
+            self._cache_bytes -= gone.header.body_bytes if gone else 0
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────
+
+    def head(self) -> int:
+        """The last durable offset; 0 when the log is empty."""
+        return self._durable
+
+    def anchor_point(self) -> tuple[int, bytes]:
+        """The durable head and its chain."""
+        return self._anchor_point
+
+    def read(self, start: int, limit: int) -> list[Row]:
+        """Durable rows from `start` on, at most `limit`."""
+        start = max(start, self.base_offset + 1)
+        last = min(self._durable, start + limit - 1)
+        rows: list[Row] = []
+        for offset in range(start, last + 1):
+            cached = self._cache.get(offset)
+            if cached is None:
+                rows.extend(self._load(list(range(offset, last + 1))))
+                break
+            rows.append(cached)
+        return rows
+
+    def read_many(self, offsets: Sequence[int]) -> list[Row]:
+        """Durable rows at these offsets, in their order."""
+        known = [(offset, self._cache.get(offset)) for offset in offsets]
+        loaded = iter(self._load([offset for offset, row in known if row is None]))
+        return [row if row is not None else next(loaded) for _, row in known]
+
+    def _load(self, offsets: list[int]) -> list[Row]:
+        places = [offset_key(offset) for offset in offsets]
+        headers = self._kv.get_many("log", places)
+        ciphers = self._kv.get_many("payload", places)
+        secrets = self._vault.slots(offsets)
+        return [
+            self._open(offset, *found)
+            for offset, *found in zip(offsets, headers, ciphers, secrets, strict=True)
+        ]
+
+    def _open(
+        self, offset: int, value: bytes | None, cipher: bytes | None, secret: bytes | None
+    ) -> Row:
+        if value is None:
+            raise CorruptStore(f"entry {offset} is missing from the log")
+        raw, chain = split_row(value)
+        header = _decode_header(raw)
+        if header.offset != offset:
+            raise CorruptStore(f"entry {offset} says it is entry {header.offset}")
+        if cipher is None or secret is None:
+            if self._kv.get("erased", offset_key(offset)) is None:
+                lost = "payload" if cipher is None else "key"
+                raise CorruptStore(f"the {lost} of entry {offset} is missing and was not erased")
+            return Row(header, chain, None)
+        return Row(header, chain, self._decrypt(header, cipher, secret))
+
+    def _decrypt(self, header: Header, cipher: bytes, secret: bytes) -> bytes:
+        if sha256(cipher).digest() != header.cipher_sha256:
+            raise CorruptStore(f"the payload of entry {header.offset} is not the one written")
+        key = payload_key(self._vault.tenant(header.tenant_no), secret)
+        if not hmac.compare_digest(commitment(key), header.key_commitment):
+            raise CorruptStore(f"the key of entry {header.offset} is not the one written")
+        nonce, sealed = cipher[:_NONCE_BYTES], cipher[_NONCE_BYTES:]
+        bound = header.tenant_no.to_bytes(4, "big") + header.id
+        try:
+            return _unpack(AESGCM(key).decrypt(nonce, sealed, bound))
+        except InvalidTag as error:
+            raise CorruptStore(f"the payload of entry {header.offset} does not open") from error
+
+    def headers(self, start: int, end: int | None = None) -> Iterator[tuple[Header, bytes, bytes]]:
+        """(header, its raw bytes, its chain) from `start` on, below `end`; no body is opened."""
+        stop = None if end is None else offset_key(end)
+        for key, value in self._kv.scan("log", offset_key(start), stop):
+            raw, chain = split_row(value)
+            header = _decode_header(raw)
+            if offset_key(header.offset) != key:
+                raise CorruptStore(f"row {key.hex()} of the log says it is {header.offset}")
+            yield header, raw, chain
+
+    async def tail(self, start: int) -> AsyncIterator[Row]:
+        """Rows from `start` on, and then each new one as it becomes durable."""
+        while True:
+            rows = self.read(start, limits.PROJECT_ENTRIES_MAX)
+            for row in rows:
+                yield row
+            start += len(rows)
+            if not rows:
+                waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._waiters.append(waiter)
+                await waiter
+
+    def find(self, tenant_no: int, entry_id: bytes) -> int | None:
+        """The offset of an entry by its id, within one tenant."""
+        value = self._kv.get("ids", tenant_no.to_bytes(4, "big") + entry_id)
+        return None if value is None else int.from_bytes(value, "big")
+
+    def replayed(self, tenant_no: int, idem: bytes) -> tuple[int, bytes] | None:
+        """The offset and body hash first written under an idempotency key."""
+        value = self._kv.get("idem", tenant_no.to_bytes(4, "big") + idem)
+        return None if value is None else (int.from_bytes(value[:8], "big"), value[8:])
+
+    def scope_offsets(
+        self, tenant_no: int, scope_no: int, *, after: int, newest_first: bool, limit: int
+    ) -> list[int]:
+        """Offsets of a scope's experiences beyond a position, in reading order."""
+        prefix = tenant_no.to_bytes(4, "big") + scope_no.to_bytes(4, "big")
+        if newest_first:
+            start, end = prefix + offset_key(0), prefix + offset_key(after)
+        else:
+            start, end = prefix + offset_key(after + 1), prefix + b"\xff" * 9
+        found = self._kv.scan("scope_log", start, end, reverse=newest_first, limit=limit)
+        return [int.from_bytes(key[8:], "big") for key, _ in found]
+
+    # ── taking out ───────────────────────────────────────────────────────────────────────────
+
+    def erase(self, offsets: Sequence[int]) -> None:
+        """Destroy the bodies: out of every file when it returns. Headers and chain stay."""
+        doomed = sorted(offset for offset in offsets if self.base_offset < offset <= self.written)
+        if not doomed:
+            return
+        batch = self._kv.batch()
+        for offset in doomed:
+            self._forget(offset)
+            batch.put("erased", offset_key(offset), b"")
+            batch.delete("payload", offset_key(offset))
+        # The mark is durable before the key dies: a crash between them must not look like damage.
+        self._kv.write(batch)
+        self.syncer.sync()
+        self._vault.destroy(doomed)
+        self._kv.compact("payload", offset_key(doomed[0]), offset_key(doomed[-1] + 1))
+
+    def truncate(self, before: int) -> None:
+        """Drop whole entries below an offset, once they are safe elsewhere."""
+        before = min(before, self._durable + 1)
+        if before <= self.base_offset + 1:
+            return
+        chain = next(self.headers(before - 1))[2]
+        gone = [header for header, _, _ in self.headers(self.base_offset + 1, before)]
+        batch = self._kv.batch()
+        for header in gone:
+            self._forget(header.offset)
+            unindex_header(batch, header)
+        for family in ("log", "payload", "erased"):
+            batch.delete_range(family, b"", offset_key(before))
+        batch.put("meta", b"log.base", offset_key(before - 1) + chain)
+        self._kv.write(batch)
+        self.syncer.sync()
+        self.base_offset, self.base_chain = before - 1, chain
+        self._vault.destroy([header.offset for header in gone])
+        self._kv.compact("payload", None, offset_key(before))
+
+    def _forget(self, offset: int) -> None:
+        gone = self._cache.pop(offset, None)
+        self._cache_bytes -= gone.header.body_bytes if gone else 0
+
+    def close(self) -> None:
+        """Stop the threads; what was acknowledged is on the disk already."""
+        self._flusher.shutdown()
+        self._key_layer.shutdown()
+
+
+def index_header(batch: Batch, header: Header) -> None:
+    """The rows by which an entry is found; they follow from its header alone."""
+    tenant, place = header.tenant_no.to_bytes(4, "big"), offset_key(header.offset)
+    batch.put("ids", tenant + header.id, place)
+    if header.scope_no and header.kind == 1:
+        batch.put("scope_log", tenant + header.scope_no.to_bytes(4, "big") + place, b"")
+    if header.idem:
+        batch.put("idem", tenant + header.idem, place + header.body_mac)
+
+
+def unindex_header(batch: Batch, header: Header) -> None:
+    """Take those rows away again; a key that a later entry holds stays that entry's."""
+    tenant, place = header.tenant_no.to_bytes(4, "big"), offset_key(header.offset)
+    batch.delete("ids", tenant + header.id)
+    batch.delete("scope_log", tenant + header.scope_no.to_bytes(4, "big") + place)
+    if header.idem:
+        batch.delete("idem", tenant + header.idem)
+
+
+def _pack(body: bytes) -> bytes:
+    """Compress where that pays; the first byte says which."""
+    if len(body) >= limits.COMPRESS_BYTES_MIN:
+        small = zlib.compress(body, 1)
+        if len(small) < len(body):
+            return _DEFLATED + small
+    return _PLAIN + body
+
+
+def _unpack(packed: bytes) -> bytes:
+    return zlib.decompress(packed[1:]) if packed[:1] == _DEFLATED else packed[1:]
+
+
+def expected_rows(header: Header) -> dict[tuple[str, bytes], bytes]:
+    """What `index_header` writes for an entry, for a verifier to compare."""
+    found: dict[tuple[str, bytes], bytes] = {}
+
+    class Recorder:
+        def put(self, family: str, key: bytes, value: bytes) -> None:
+            found[family, key] = value
+
+    recorder: Any = Recorder()
+    index_header(recorder, header)
+    return found

@@ -1,0 +1,209 @@
+"""Who holds what was derived, and which generation of it is served?
+
+Projectors run in two units: INLINE, in the batch of the entry, and the staged ones, in the daemon.
+A unit's rows live in families of one generation, `view.<projector>@<generation>`; a new version is
+built in the next generation from the log while the old one is read, and then they swap.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from engine.state.kv import KV, Batch, StoreError
+from projectors.base import Projector
+
+_pack = msgspec.msgpack.Encoder().encode
+Answer = TypeVar("Answer")
+
+
+class UnitState(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a unit of projectors has come."""
+
+    generation: int = 0
+    checkpoint: int = 0
+    versions: dict[str, int] = {}
+    building: int | None = None
+    building_checkpoint: int = 0
+    announced: int = 0
+
+
+_decode_state = msgspec.msgpack.Decoder(UnitState).decode
+
+
+def family_of(projector: str, generation: int) -> str:
+    """The family that holds a projector's rows of a generation."""
+    return f"view.{projector}@{generation}"
+
+
+def row_key(tenant_no: int, table: str, key: bytes) -> bytes:
+    """Tenancy is the first bytes of every key."""
+    return tenant_no.to_bytes(4, "big") + table.encode() + b"\0" + key
+
+
+class Unit:
+    """A set of projectors that share a checkpoint and a generation."""
+
+    def __init__(self, kv: KV, name: str, projectors: Sequence[Projector]) -> None:
+        self.kv = kv
+        self.name = name
+        self.projectors = tuple(projectors)
+        self.versions = {projector.name: projector.version for projector in self.projectors}
+        self.owner = {t: p.name for p in self.projectors for t in p.tables}
+        self.decoders = {
+            table: msgspec.msgpack.Decoder(kind).decode
+            for projector in self.projectors
+            for table, kind in projector.tables.items()
+        }
+        row = kv.get("meta", self._state_key())
+        self.state = _decode_state(row) if row is not None else UnitState()
+
+    def _state_key(self) -> bytes:
+        return b"unit." + self.name.encode()
+
+    # ── generations ──────────────────────────────────────────────────────────────────────────
+
+    def is_current(self) -> bool:
+        """Whether the rows served were made by the projectors as they are now."""
+        return self.state.versions == self.versions and self.state.generation > 0
+
+    def begin_build(self) -> None:
+        """Start the next generation, empty, beside the one that is read."""
+        generation = max(self.state.generation, self.state.building or 0) + 1
+        for projector in self.projectors:
+            self.kv.drop_family(family_of(projector.name, generation))
+            self.kv.create_family(family_of(projector.name, generation))
+        self._save(building=generation, building_checkpoint=0)
+
+    def ensure_families(self) -> None:
+        """Families of the generation in use exist, also after a crash while they were made."""
+        generations = {self.state.generation, self.state.building} - {0, None}
+        for generation in generations:
+            for projector in self.projectors:
+                self.kv.create_family(family_of(projector.name, generation or 0))
+
+    def swap(self) -> None:
+        """Serve the generation that was built; the old rows are dropped."""
+        assert self.state.building is not None, "nothing was built"
+        self._save(
+            generation=self.state.building,
+            checkpoint=self.state.building_checkpoint,
+            versions=self.versions,
+            building=None,
+            building_checkpoint=0,
+        )
+        self.kv.sync()
+        self.drop_leftovers()
+
+    def drop_leftovers(self) -> None:
+        """Families of generations that are neither served nor being built."""
+        in_use = {self.state.generation, self.state.building}
+        for name in self.kv.families():
+            owner, _, generation = name.removeprefix("view.").partition("@")
+            if (
+                name.startswith("view.")
+                and owner in self.versions
+                and int(generation) not in in_use
+            ):
+                self.kv.drop_family(name)
+
+    def _save(self, **fields: Any) -> None:
+        self.state = msgspec.structs.replace(self.state, **fields)
+        batch = self.kv.batch()
+        batch.put("meta", self._state_key(), _pack(self.state))
+        self.kv.write(batch)
+
+    # ── writing ──────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def cursor(self) -> int:
+        """The last offset folded into the generation that moves: the one being built, if any."""
+        if self.state.building is not None:
+            return self.state.building_checkpoint
+        return self.state.checkpoint
+
+    def write(
+        self, batch: Batch, pending: dict[tuple[int, str, bytes], Any], checkpoint: int
+    ) -> UnitState:
+        """Put pending rows and the checkpoint into one batch; `commit` after it is written."""
+        generation = self.state.building or self.state.generation
+        for (tenant_no, table, key), value in pending.items():
+            family = family_of(self.owner[table], generation)
+            place = row_key(tenant_no, table, key)
+            if value is None:
+                batch.delete(family, place)
+            else:
+                batch.put(family, place, _pack(value))
+        announced = max(self.state.announced, checkpoint)
+        if self.state.building is not None:
+            after = msgspec.structs.replace(
+                self.state, building_checkpoint=checkpoint, announced=announced
+            )
+        else:
+            after = msgspec.structs.replace(self.state, checkpoint=checkpoint, announced=announced)
+        batch.put("meta", self._state_key(), _pack(after))
+        return after
+
+    def commit(self, after: UnitState) -> None:
+        """The batch that `write` filled is in the store."""
+        self.state = after
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────
+
+    def served(self) -> "Rows":
+        """What the writer of this unit sees."""
+        return Rows(self, self.state.generation)
+
+    def get(self, tenant_no: int, table: str, key: bytes) -> Any | None:
+        """One row, for readers: a swap under way moves them to the new generation."""
+        return self._steady(lambda rows: rows.get(tenant_no, table, key))
+
+    def scan(self, tenant_no: int, table: str, prefix: bytes = b"") -> list[tuple[bytes, Any]]:
+        """Rows by prefix, for readers, all from one generation."""
+        return self._steady(lambda rows: list(rows.scan(tenant_no, table, prefix)))
+
+    def _steady(self, ask: Callable[["Rows"], Answer]) -> Answer:
+        while True:
+            generation = self.state.generation
+            try:
+                return ask(Rows(self, generation))
+            except StoreError:
+                if generation == self.state.generation:
+                    raise
+
+    def moving(self) -> "Rows":
+        """What projectors see: the generation that is being written."""
+        return Rows(self, self.state.building or self.state.generation)
+
+    def families(self) -> list[str]:
+        """The families that are served."""
+        return [family_of(p.name, self.state.generation) for p in self.projectors]
+
+
+class Rows:
+    """The rows of one generation, decoded."""
+
+    def __init__(self, unit: Unit, generation: int) -> None:
+        self._kv = unit.kv
+        self._families = {t: family_of(p, generation) for t, p in unit.owner.items()}
+        self._decoders = unit.decoders
+
+    def get(self, tenant_no: int, table: str, key: bytes) -> Any | None:
+        """The row's value, or None."""
+        value = self._kv.get(self._families[table], row_key(tenant_no, table, key))
+        return None if value is None else self._decoders[table](value)
+
+    def scan(self, tenant_no: int, table: str, prefix: bytes = b"") -> Iterator[tuple[bytes, Any]]:
+        """Rows whose key starts with the prefix, in key order."""
+        start = row_key(tenant_no, table, prefix)
+        cut = len(start) - len(prefix)
+        for key, value in self._kv.scan(self._families[table], start, prefix_end(start)):
+            yield key[cut:], self._decoders[table](value)
+
+
+def prefix_end(prefix: bytes) -> bytes | None:
+    """The first key after every key that starts with the prefix."""
+    trimmed = prefix.rstrip(b"\xff")
+    if not trimmed:
+        return None
+    return trimmed[:-1] + bytes([trimmed[-1] + 1])

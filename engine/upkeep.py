@@ -1,0 +1,215 @@
+"""Can it be proven, copied and brought back?  What runs on a data directory without a server."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from engine.daemon import collect_skips
+from engine.engine import FAMILIES, Engine, Projection, Stores, assemble, open_stores
+from engine.rebuild import ViewDigest, digests, replay_inline, replay_stages
+from engine.settings import Settings
+from engine.state.integrity import LogReport, verify_log
+from engine.state.kv import CorruptStore, StoreError
+from engine.state.rocks import RocksKV
+from engine.state.views import Unit
+from schemas.times import Instant, from_us
+
+Progress = Callable[[str, int, int], None]
+"""(what, done, total)."""
+
+MANIFEST = "manifest.json"
+_COPIED = ("format", "anchors.log", "keys/master.key", "keys/anchor.key")
+_CHUNK = 1 << 20
+
+
+class ViewComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A view as it was kept, beside what follows from the log."""
+
+    view: str
+    rows: int
+    kept: str
+    replayed: str
+
+    @property
+    def is_equal(self) -> bool:
+        """Replay equality (I4)."""
+        return self.kept == self.replayed
+
+
+class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a verification saw."""
+
+    log: LogReport
+    views: list[ViewComparison]
+
+    @property
+    def is_good(self) -> bool:
+        """Whether everything held."""
+        return all(view.is_equal for view in self.views)
+
+
+class BackupFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a backup."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+class BackupManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backup holds; restoring checks every line."""
+
+    created_at: Instant
+    head: int
+    chain: str
+    files: list[BackupFile]
+
+
+@contextmanager
+def inspected(settings: Settings, *, read_only: bool = True) -> Iterator[Engine]:
+    """An engine at rest: nothing runs, nothing is written unless asked."""
+    stores = open_stores(settings, read_only=read_only)
+    try:
+        engine = assemble(settings, stores)
+        try:
+            yield engine
+        finally:
+            engine.log.close()
+    finally:
+        stores.close()
+
+
+def verify(
+    settings: Settings, progress: Progress, *, replay: bool = False, scratch: Path | None = None
+) -> VerifyReport:
+    """Check the log; with `replay`, rebuild every view elsewhere and compare. Writes nothing here.
+
+    Works beside a running server: it reads the state as it was when the check began.
+    """
+    with inspected(settings) as engine:
+        stores = engine.stores
+        report = verify_log(
+            engine.log, engine.kv, stores.anchors, lambda done, total: progress("log", done, total)
+        )
+        views = _replayed(engine, progress, scratch) if replay else []
+    return VerifyReport(log=report, views=views)
+
+
+def _replayed(engine: Engine, progress: Progress, scratch: Path | None) -> list[ViewComparison]:
+    with tempfile.TemporaryDirectory(prefix="strata-replay-", dir=scratch) as folder:
+        kv = RocksKV.open(Path(folder) / "views", FAMILIES)
+        try:
+            return _compare(engine, kv, progress)
+        finally:
+            kv.close()
+
+
+def _compare(engine: Engine, kv: RocksKV, progress: Progress) -> list[ViewComparison]:
+    projection = Projection()
+    kept = digests(engine.kv, engine.inline) + digests(engine.kv, engine.staged)
+    inline, staged = Unit(kv, "inline", projection.inline), Unit(kv, "staged", projection.staged)
+    for unit in (inline, staged):
+        unit.begin_build()
+    replay_inline(
+        inline,
+        engine.log,
+        engine.entry_of,
+        engine.inline.state.checkpoint,
+        lambda done, total: progress("inline views", done, total),
+    )
+    replay_stages(
+        staged,
+        projection.stages,
+        engine.log,
+        engine.entry_of,
+        skips=frozenset(collect_skips(engine.log, engine.entry_of, 1)),
+        until=engine.staged.state.checkpoint,
+        progress=lambda done, total: progress("staged views", done, total),
+    )
+    for unit in (inline, staged):
+        unit.swap()
+    again = digests(kv, inline) + digests(kv, staged)
+    return [_pair(one, other) for one, other in zip(kept, again, strict=True)]
+
+
+def _pair(kept: ViewDigest, again: ViewDigest) -> ViewComparison:
+    assert kept.view == again.view, "views are compared in one order"
+    return ViewComparison(view=kept.view, rows=kept.rows, kept=kept.digest, replayed=again.digest)
+
+
+# ── backup ───────────────────────────────────────────────────────────────────────────────────
+
+
+def backup(settings: Settings, destination: Path, progress: Progress) -> BackupManifest:
+    """Copy a data directory that no server holds: databases, keys, anchors, and their hashes."""
+    if destination.exists() and any(destination.iterdir()):
+        raise StoreError(f"{destination} is not empty")
+    destination.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with inspected(settings, read_only=False) as engine:
+        return copy_stores(engine, engine.stores, settings.data, destination, progress)
+
+
+def copy_stores(
+    engine: Engine, stores: Stores, data: Path, destination: Path, progress: Progress
+) -> BackupManifest:
+    """Checkpoint both databases and write the manifest last: without it, it is no backup."""
+    # The log before the vault: the vault runs ahead, so it has the key of every entry copied.
+    head, chain = engine.log.anchor_point()
+    stores.kv.checkpoint(destination / "store")
+    stores.vault_kv.checkpoint(destination / "vault")
+    for name in _COPIED:
+        if (data / name).exists():
+            (destination / name).parent.mkdir(mode=0o700, exist_ok=True)
+            shutil.copy2(data / name, destination / name)
+    files = _hashed(destination, progress)
+    manifest = BackupManifest(
+        created_at=from_us(engine.clock.now_us()), head=head, chain=chain.hex(), files=files
+    )
+    (destination / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
+    return manifest
+
+
+def restore(
+    source: Path, settings: Settings, progress: Progress
+) -> tuple[BackupManifest, VerifyReport]:
+    """Bring a backup to a new data directory, checking every file, and verify the result."""
+    try:
+        manifest = msgspec.json.decode((source / MANIFEST).read_bytes(), type=BackupManifest)
+    except FileNotFoundError:
+        raise StoreError(f"{source} is not a backup: it has no {MANIFEST}") from None
+    target = settings.data
+    if target.exists() and any(target.iterdir()):
+        raise StoreError(f"{target} is not empty; restore into a new directory")
+    found = {file.path: file for file in _hashed(source, progress)}
+    for file in manifest.files:
+        if found.get(file.path) != file:
+            raise CorruptStore(f"{source / file.path} is not the file the manifest names")
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for at, file in enumerate(manifest.files, start=1):
+        (target / file.path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.copy2(source / file.path, target / file.path)
+        progress("copy", at, len(manifest.files))
+    report = verify(settings, progress)
+    if (report.log.head, report.log.chain) != (manifest.head, manifest.chain):
+        raise CorruptStore(f"the restored log ends at {report.log.head}, not at {manifest.head}")
+    return manifest, report
+
+
+def _hashed(folder: Path, progress: Progress) -> list[BackupFile]:
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
+    files = []
+    for at, path in enumerate(paths, start=1):
+        digest = sha256()
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+        name = str(path.relative_to(folder))
+        size = path.stat().st_size
+        files.append(BackupFile(path=name, bytes=size, sha256=digest.hexdigest()))
+        progress("hash", at, len(paths))
+    return files

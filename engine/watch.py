@@ -1,0 +1,300 @@
+"""What is happening now?  Subscribing to the lifecycle, catching up on it, and calling a stop."""
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from engine import audit, policy
+from engine.commit import Desk
+from engine.lifecycle import Filter, Subscription, frame
+from engine.read import entry_state, find_event
+from engine.state.names import TENANT
+from schemas import limits
+from schemas.caller import Caller, Decision
+from schemas.entry import Cancel, Directive, Entry
+from schemas.errors import (
+    InvalidParameter,
+    LifecycleExpired,
+    NotFound,
+    Overloaded,
+)
+from schemas.ids import parse_id, uuid7_first, uuid7_instant_us
+from schemas.lifecycle import (
+    EVENT_NAMES,
+    CancelReceipt,
+    CancelRequest,
+    Lagging,
+    LifecyclePage,
+    LifecycleRow,
+    MemoryEventState,
+    row_of,
+)
+from schemas.times import from_us
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+_CHUNK_BYTES = 64 * limits.KIB
+_REPLAY_ROWS = 512
+
+
+class WatchRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which announcements, and from where on."""
+
+    scope: str | None = None
+    view: str = "local"
+    event_id: str | None = None
+    batch_id: str | None = None
+    events: tuple[str, ...] = ()
+    jobs: dict[str, str] = {}
+    since: str | None = None
+    limit: int = limits.PAGE_ITEMS_DEFAULT
+    cursor: str | None = None
+
+
+def _filter(engine: "Engine", caller: Caller, request: WatchRequest) -> Filter:
+    unknown = [name for name in request.events if name not in EVENT_NAMES]
+    if unknown:
+        raise InvalidParameter(field="events", reason=f"no lifecycle event {unknown[0]!r}")
+    return Filter(
+        tenant_no=engine.names.number(TENANT, 0, caller.tenant),
+        scope=request.scope,
+        descend=request.view == "descend",
+        event_id=request.event_id,
+        batch_id=request.batch_id,
+        events=frozenset(request.events) or None,
+        jobs=request.jobs,
+    )
+
+
+def _position(engine: "Engine", since: str | None) -> bytes | None:
+    """Where to go on after a lifecycle id; older than the buffer is said, not skipped."""
+    if since is None:
+        return None
+    raw = parse_id("lce", since)
+    if raw is None:
+        raise InvalidParameter(
+            field="since_lifecycle_id", reason="not a lifecycle id (lce_…); event ids do not resume"
+        )
+    if uuid7_instant_us(raw) < engine.lifecycle.oldest_us():
+        raise LifecycleExpired(
+            since_lifecycle_id=since,
+            buffer_s=limits.LIFECYCLE_BUFFER_S,
+            remediation="list what you missed with GET /v1/events, then subscribe without an id",
+        )
+    return raw
+
+
+# ── verbs ────────────────────────────────────────────────────────────────────────────────────
+
+
+def subscribe(engine: "Engine", caller: Caller, request: WatchRequest) -> AsyncIterator[bytes]:
+    """A stream of server-sent bytes: the buffer after `since`, and then what happens."""
+    policy.require(engine, caller, "lifecycle.subscribe", request.scope)
+    if engine.lifecycle.subscriber_count >= limits.SUBSCRIBERS_MAX:
+        raise Overloaded(reason=f"{limits.SUBSCRIBERS_MAX} streams are open", retry_after_s=5)
+    wanted = _filter(engine, caller, request)
+    after = _position(engine, request.since)
+    subscription = engine.lifecycle.subscribe(wanted)
+    return _stream(engine, subscription, after)
+
+
+def list_lifecycle(engine: "Engine", caller: Caller, request: WatchRequest) -> LifecyclePage:
+    """A page of the buffer, for clients that cannot hold a stream (001 §8.9.4)."""
+    policy.require(engine, caller, "lifecycle.subscribe", request.scope)
+    wanted = _filter(engine, caller, request)
+    question = (caller.tenant, msgspec.structs.replace(request, cursor=None, limit=0))
+    after = _position(engine, request.since) or uuid7_first(engine.lifecycle.oldest_us())
+    if request.cursor is not None:
+        after = engine.cursors.read(request.cursor, *question)
+    items: list[LifecycleRow] = []
+    until = engine.lifecycle.released_us
+    going: bytes | None = after
+    looked = 0
+    while going is not None and len(items) < request.limit and looked < limits.PAGE_SCAN_MAX:
+        want = request.limit - len(items)
+        found, going = engine.lifecycle.replay(wanted, going, until, want)
+        looked += want
+        items += [row_of(event) for _, event in found]
+    cursor = engine.cursors.make(going, *question) if going is not None else None
+    return LifecyclePage(items=items, next_cursor=cursor, has_more=cursor is not None)
+
+
+def get_lifecycle_event(engine: "Engine", caller: Caller, lifecycle_id: str) -> LifecycleRow:
+    """One announcement by its id (001 §8.9.2)."""
+    policy.require(engine, caller, "lifecycle.subscribe")
+    raw = parse_id("lce", lifecycle_id)
+    tenant_no = engine.tenant_no(caller)
+    event = None
+    if raw is not None and tenant_no is not None:
+        event = engine.lifecycle.find(tenant_no, raw)
+    if event is None:
+        if raw is not None and uuid7_instant_us(raw) < engine.lifecycle.oldest_us():
+            raise LifecycleExpired(lifecycle_id=lifecycle_id, buffer_s=limits.LIFECYCLE_BUFFER_S)
+        raise NotFound("There is no such lifecycle event.", lifecycle_id=lifecycle_id[:80])
+    return row_of(event)
+
+
+def get_memory_event(engine: "Engine", caller: Caller, event_id: str) -> MemoryEventState:
+    """How far one memory event has come (001 §8.9.3)."""
+    policy.require(engine, caller, "lifecycle.subscribe")
+    tenant_no, offset, raw = find_event(engine, caller.tenant, event_id)
+    state = entry_state(engine, tenant_no, offset, raw)
+    return MemoryEventState(
+        event_id=event_id,
+        status=state.status,
+        stages_completed=state.stages_completed,
+        stages_pending=state.stages_pending,
+        stages_cancelled=state.stages_cancelled,
+        lifecycle_event_ids=state.lifecycle_ids,
+        derives=state.derives,
+        excluded_from_recall=state.excluded,
+        errors=state.errors,
+    )
+
+
+async def cancel(
+    engine: "Engine", caller: Caller, event_id: str, request: CancelRequest
+) -> CancelReceipt:
+    """Drop the stages that have not run, and leave the event out of recall (001 §8.9.5)."""
+    decision = policy.require(engine, caller, "scope.write")
+    tenant_no, offset, raw = find_event(engine, caller.tenant, event_id)
+    entry = engine.entry_of(engine.log.read_many([offset])[0])
+    if entry.envelope is None:
+        raise NotFound(f"{event_id} is not an experience.", event_id=event_id)
+    if entry.caller != caller.actor:
+        policy.require(engine, caller, "scope.administer", entry.scope)
+    proposal = Cancellation(engine, caller, decision, entry, request.audit_note)
+    audit_id: str = await engine.committer.submit(proposal)
+    state = entry_state(engine, tenant_no, offset, raw)
+    return CancelReceipt(
+        event_id=event_id,
+        stages_cancelled=state.stages_cancelled,
+        stages_already_completed=state.stages_completed,
+        excluded_from_recall=True,
+        audit_id=audit_id,
+    )
+
+
+class Cancellation:
+    """A proposal to cancel one event."""
+
+    entry_count = 1
+    byte_count = 512
+
+    def __init__(
+        self,
+        engine: "Engine",
+        caller: Caller,
+        decision: Decision,
+        entry: Entry,
+        note: str | None,
+    ) -> None:
+        self._engine = engine
+        self._caller = caller
+        self._decision = decision
+        self._entry = entry
+        self._note = note
+
+    def decide(self, desk: Desk) -> str:
+        """Cancel once; a repeat answers as the first did and writes no entry."""
+        engine, entry = self._engine, self._entry
+        place = entry.offset.to_bytes(8, "big")
+        if desk.overlay.get(entry.tenant_no, "cancelled", place) is None:
+            # From here on the daemon will not run these stages: the directive says what is true.
+            stages = engine.daemon.hold(entry.offset)
+            command = Cancel(
+                event_id=entry.event_id, offset=entry.offset, stages=stages, note=self._note
+            )
+            desk.add(self._caller, Directive(command=command, scope=entry.scope))
+        raw, row = audit.make_row(
+            engine.clock,
+            engine.vault.tenant(entry.tenant_no),
+            self._caller,
+            self._decision,
+            status=200,
+            scope=entry.scope,
+            note=self._note,
+        )
+        desk.audit(entry.tenant_no, raw, msgspec.structs.replace(row, event_id=entry.event_id))
+        return row.id
+
+
+# ── the stream ───────────────────────────────────────────────────────────────────────────────
+
+
+async def _stream(
+    engine: "Engine", subscription: Subscription, after: bytes | None
+) -> AsyncIterator[bytes]:
+    """First the buffer, then the queue; after an overflow the buffer again. Nothing is lost."""
+    lifecycle = engine.lifecycle
+    try:
+        if after is not None:
+            async for chunk in _from_buffer(
+                engine, subscription, after, subscription.last_queued_us
+            ):
+                yield chunk
+        while True:
+            while subscription.queue:
+                behind_s = (engine.clock.now_us() - subscription.queue[0][0]) / 1_000_000
+                if behind_s > limits.LAG_S_MAX:
+                    yield _lagging(engine, behind_s)
+                    return
+                yield _take(subscription)
+            if subscription.overflow_from is not None:
+                position = uuid7_first(lifecycle.resume(subscription) + 1)
+                until = subscription.last_queued_us
+                async for chunk in _from_buffer(engine, subscription, position, until, live=True):
+                    yield chunk
+                    if subscription.closed == "lagging":
+                        return
+                continue
+            if subscription.closed is not None:
+                return
+            subscription.ready.clear()
+            await subscription.ready.wait()
+    finally:
+        lifecycle.unsubscribe(subscription)
+
+
+def _take(subscription: Subscription) -> bytes:
+    """As many queued announcements as fit in one chunk."""
+    queue, parts, size = subscription.queue, [], 0
+    while queue and size < _CHUNK_BYTES:
+        encoded = queue.popleft()[1]
+        parts.append(encoded)
+        size += len(encoded)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def _from_buffer(
+    engine: "Engine",
+    subscription: Subscription,
+    after: bytes,
+    until_us: int,
+    *,
+    live: bool = False,
+) -> AsyncIterator[bytes]:
+    """Announcements from the disk, in order, up to where the queue begins."""
+    going: bytes | None = after
+    while going is not None:
+        found, going = engine.lifecycle.replay(subscription.wanted, going, until_us, _REPLAY_ROWS)
+        if not found:
+            continue
+        behind_s = (engine.clock.now_us() - found[0][0]) / 1_000_000
+        if live and behind_s > limits.LAG_S_MAX:
+            subscription.close("lagging")
+            yield _lagging(engine, behind_s)
+            return
+        yield b"".join(frame(event) for _, event in found)
+
+
+def _lagging(engine: "Engine", behind_s: float) -> bytes:
+    """The last word to a client that is too slow. It has no id: resuming uses the last real one."""
+    event = Lagging(
+        lifecycle_id=engine.clock.new_id("lce"),
+        timestamp=from_us(engine.clock.now_us()),
+        behind_by=round(behind_s, 1),
+    )
+    return b"event: lagging\ndata: %b\n\n" % msgspec.json.encode(event)

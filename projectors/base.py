@@ -1,0 +1,134 @@
+"""What may a projector say, and what may it look up?
+
+A projector is a pure function of an entry and a view: it reads no clock, mints no id, calls no
+model and imports no other projector. What follows from an entry is data: changes to tables.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from schemas.entry import Entry
+
+
+class Put(msgspec.Struct, frozen=True, kw_only=True):
+    """This row is now so. A derived record names itself and the events that support it."""
+
+    table: str
+    key: bytes
+    value: msgspec.Struct
+    record_id: str | None = None
+    supports: tuple[str, ...] = ()
+
+
+class Close(msgspec.Struct, frozen=True, kw_only=True):
+    """This record is superseded: it stays, known until `recorded_to`."""
+
+    table: str
+    key: bytes
+    recorded_to: datetime
+
+
+class Drop(msgspec.Struct, frozen=True, kw_only=True):
+    """This row is gone."""
+
+    table: str
+    key: bytes
+
+
+Change = Put | Close | Drop
+
+
+class View(Protocol):
+    """What a projector may look up: one tenant's rows, as of the entry before."""
+
+    def get(self, table: str, key: bytes) -> Any | None:
+        """The row's value, or None."""
+
+    def scan(self, table: str, prefix: bytes = b"") -> Iterator[tuple[bytes, Any]]:
+        """Rows whose key starts with the prefix, in key order."""
+
+
+class Base(Protocol):
+    """The rows of every tenant, as they were before a batch."""
+
+    def get(self, tenant_no: int, table: str, key: bytes) -> Any | None:
+        """The row's value, or None."""
+
+    def scan(self, tenant_no: int, table: str, prefix: bytes) -> Iterator[tuple[bytes, Any]]:
+        """Rows whose key starts with the prefix, in key order."""
+
+
+@dataclass(frozen=True)
+class Projector:
+    """A named, versioned projection. A new version is built beside the old from the log."""
+
+    name: str
+    version: int
+    tables: Mapping[str, type[msgspec.Struct]]
+    project: Callable[[Entry, View], Iterable[Change]]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step of derivation; its name is the name of the lifecycle event (001 §13)."""
+
+    name: str
+    projectors: tuple[Projector, ...]
+
+
+class Overlay:
+    """Pending changes on top of a base, so that a batch sees its own."""
+
+    def __init__(self, base: Base) -> None:
+        self.base = base
+        self.pending: dict[tuple[int, str, bytes], msgspec.Struct | None] = {}
+
+    def of(self, tenant_no: int) -> "TenantView":
+        """The view one tenant's projectors see."""
+        return TenantView(self, tenant_no)
+
+    def get(self, tenant_no: int, table: str, key: bytes) -> Any | None:
+        """The pending value if the batch touched the row, else the base's."""
+        found = self.pending.get((tenant_no, table, key), self)
+        return self.base.get(tenant_no, table, key) if found is self else found
+
+    def scan(self, tenant_no: int, table: str, prefix: bytes) -> Iterator[tuple[bytes, Any]]:
+        """Base and pending rows merged, in key order."""
+        rows = dict(self.base.scan(tenant_no, table, prefix))
+        for (tenant, name, key), value in self.pending.items():
+            if tenant == tenant_no and name == table and key.startswith(prefix):
+                rows[key] = value
+        return iter([(key, rows[key]) for key in sorted(rows) if rows[key] is not None])
+
+    def apply(self, tenant_no: int, change: Change) -> None:
+        """Take one change into the batch."""
+        place = (tenant_no, change.table, change.key)
+        match change:
+            case Put(value=value):
+                self.pending[place] = value
+            case Drop():
+                self.pending[place] = None
+            case Close(recorded_to=recorded_to):
+                current = self.get(*place)
+                assert current is not None, f"closing a row that is not there: {place}"
+                self.pending[place] = msgspec.structs.replace(current, recorded_to=recorded_to)
+
+
+@dataclass(frozen=True)
+class TenantView:
+    """An overlay seen through one tenant's eyes."""
+
+    overlay: Overlay
+    tenant_no: int
+
+    def get(self, table: str, key: bytes) -> Any | None:
+        """The row's value, or None."""
+        return self.overlay.get(self.tenant_no, table, key)
+
+    def scan(self, table: str, prefix: bytes = b"") -> Iterator[tuple[bytes, Any]]:
+        """Rows whose key starts with the prefix, in key order."""
+        return self.overlay.scan(self.tenant_no, table, prefix)

@@ -1,0 +1,1 @@
+"""WHAT DO THINGS LOOK LIKE?  Frozen structs and value types: they parse, they never decide."""

@@ -1,0 +1,41 @@
+"""Who is calling?  A verified identity, and where the call came from."""
+
+import msgspec
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """The request as the audit row remembers it (001 §14)."""
+
+    request_id: str
+    method: str
+    path: str
+    client_ip: str | None = None
+    user_agent: str | None = None
+    body: bytes = b""
+    headers: bytes = b""
+    started_us: int = 0
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """The only identity inside the engine. Made in `api/auth.py`; nothing else reads a header."""
+
+    actor: str
+    tenant: str
+    capabilities: tuple[str, ...] | None = None
+    scopes: tuple[str, ...] | None = None
+    token_id: str | None = None
+    origin: Origin | None = None
+
+
+SYSTEM = Caller(actor="system:strata", tenant="system")
+"""The engine itself, for directives it writes on its own behalf."""
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What policy said, and which tier said it (001 §5.1.2)."""
+
+    capability: str
+    allowed: bool
+    tier: str
+    preset: str
+    remediation: str = ""

@@ -1,0 +1,50 @@
+"""Which JSON Schemas follow from the structs?  (draft 2020-12; 001 Appendix D)"""
+
+from typing import Any, Final
+
+import msgspec
+
+from schemas.audit import AuditRow
+from schemas.envelope import BulkRequest, Envelope
+from schemas.health import Health
+from schemas.layers import Event, EventPage
+from schemas.lifecycle import (
+    CancelReceipt,
+    CancelRequest,
+    LifecycleEvent,
+    LifecycleRow,
+    MemoryEventState,
+)
+from schemas.problem import ErrorEnvelope
+from schemas.receipts import BulkReceipt, Receipt, WriteStatus
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+CATALOGUE: Final[dict[str, Any]] = {
+    "experience_envelope": Envelope,
+    "experience_bulk": BulkRequest,
+    "experience_receipt": Receipt,
+    "bulk_receipt": BulkReceipt,
+    "write_status": WriteStatus,
+    "event": Event,
+    "event_page": EventPage,
+    "lifecycle_event": LifecycleEvent,
+    "lifecycle_row": LifecycleRow,
+    "memory_event_state": MemoryEventState,
+    "cancel_request": CancelRequest,
+    "cancel_receipt": CancelReceipt,
+    "error_envelope": ErrorEnvelope,
+    "audit_row": AuditRow,
+    "health": Health,
+}
+"""File stem -> type. The names of Appendix D where it has them."""
+
+
+def documents() -> dict[str, bytes]:
+    """File name -> bytes, the same on every run."""
+    return {f"{stem}.schema.json": _document(stem, kind) for stem, kind in CATALOGUE.items()}
+
+
+def _document(stem: str, kind: Any) -> bytes:
+    schema = {"$schema": DIALECT, "$id": f"{stem}.schema.json", **msgspec.json.schema(kind)}
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2) + b"\n"

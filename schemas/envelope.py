@@ -1,0 +1,338 @@
+"""What does a client post?  The experience envelope (001 §3.5), closed where the seed closes it."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from schemas import limits
+from schemas.errors import InvalidEnvelope
+from schemas.scope import ActorId, ScopePath
+from schemas.times import Instant, as_utc
+
+Name = Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS_MAX)]
+Label = Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS_MAX)]
+Modality = Annotated[str, Meta(min_length=1, max_length=limits.MODALITY_CHARS_MAX)]
+IdempotencyKey = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=limits.IDEMPOTENCY_KEY_CHARS_MAX,
+        pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)",
+        description="Client-made; the same key with the same body replays the first answer.",
+    ),
+]
+EventRef = Annotated[str, Meta(pattern=r"^evt_[A-Za-z0-9_-]{1,64}$(?!\n)")]
+BlobRef = Annotated[str, Meta(pattern=r"^blob_[A-Za-z0-9_-]{1,64}$(?!\n)")]
+Text = Annotated[str, Meta(min_length=1)]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+Duration = Annotated[
+    str,
+    Meta(
+        pattern=(
+            r"^P(?=.)(\d+Y)?(\d+M)?(\d+W)?(\d+D)?"
+            r"(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?$(?!\n)"
+        ),
+        max_length=64,
+        description="ISO 8601 duration.",
+    ),
+]
+
+MODALITIES = ("conversation", "document", "tool_result", "observation", "feedback", "imported")
+"""Those that trigger structured extraction; others are stored verbatim (001 §3.5.3)."""
+
+
+class Actor(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """Who did it, or who it is about."""
+
+    id: ActorId
+    type: Name | None = None
+    session: Name | None = None
+
+
+class Media(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A blob uploaded before, referred to by id; hints are kept for later indexes (001 §3.5.4)."""
+
+    blob_id: BlobRef
+    content_type: Name | None = None
+    caption: str | None = None
+    hints: dict[str, Any] | None = None
+
+
+MediaList = Annotated[list[Media], Meta(max_length=limits.MEDIA_MAX)]
+
+
+class Message(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="kind",
+    tag="message",
+):
+    """A turn of a conversation."""
+
+    role: Literal["user", "assistant", "tool", "system"]
+    text: Text
+    media: MediaList | UnsetType = UNSET
+
+
+class PlainText(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="kind",
+    tag="text",
+):
+    """Prose without a speaker."""
+
+    text: Text
+    media: MediaList | UnsetType = UNSET
+
+
+class JsonContent(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="kind",
+    tag="json",
+):
+    """Structured content; flat objects become exact facts."""
+
+    data: Any
+    text: str | UnsetType = UNSET
+    media: MediaList | UnsetType = UNSET
+
+
+class BlobContent(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="kind",
+    tag="blob_ref",
+):
+    """A blob as the experience itself, with its words when there are any."""
+
+    blob_id: BlobRef
+    text: str | UnsetType = UNSET
+    transcript: str | UnsetType = UNSET
+    media: MediaList | UnsetType = UNSET
+
+
+class Term(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One end of a triple: an entity or concept by id or name, or a literal (001 §7.3)."""
+
+    type: Literal["entity", "concept", "literal"] = "literal"
+    id: Name | UnsetType = UNSET
+    name: Name | UnsetType = UNSET
+    datatype: Name | UnsetType = UNSET
+    value: Any = UNSET
+
+
+class Triple(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """An exact assertion."""
+
+    subject: Term | Name
+    predicate: Name
+    object: Term | str | int | float | bool
+
+
+class TripleContent(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="kind",
+    tag="triple",
+):
+    """An exact assertion as the experience."""
+
+    triple: Triple
+    text: str | UnsetType = UNSET
+    media: MediaList | UnsetType = UNSET
+
+
+Content = Message | PlainText | JsonContent | BlobContent | TripleContent
+
+
+class Context(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """When and where it happened. `recorded_at` is the server's and is not accepted here."""
+
+    observed_at: Instant
+    source_recorded_at: Instant | None = None
+    location: str | dict[str, Any] | None = None
+    preceded_by: Annotated[list[EventRef], Meta(max_length=limits.PRECEDED_BY_MAX)] = []
+    intent: Name | None = None
+    labels: Annotated[list[Label], Meta(max_length=limits.LABELS_MAX)] = []
+    timezone: Name | None = None
+    refers_to: Annotated[list[dict[str, Any]], Meta(max_length=limits.REFERS_TO_MAX)] = []
+
+
+class Directives(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """What the client asks of the derivation."""
+
+    extract: (
+        list[Literal["facts", "entities", "beliefs", "episodes", "understanding"]] | UnsetType
+    ) = UNSET
+    consolidate_into: ScopePath | None = None
+    confidence_floor: Fraction | None = None
+    ttl_for_belief_layer: Duration | None = None
+    ttl_for_event_layer: Duration | None = None
+    no_supersede: bool = False
+    embed: Literal["lazy", "eager", "none"] | None = None
+
+
+class Envelope(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One experience as posted (001 §3.5.3). The server adds id, caller, recorded_at, offset."""
+
+    scope: ScopePath
+    observed_actor: Actor | None = None
+    subject: Actor | None = None
+    modality: Modality
+    content: Content
+    context: Context
+    directives: Directives | None = None
+    idempotency_key: IdempotencyKey
+    # Sent by the published CortexDB client beside the seed's fields; kept as they came.
+    language: Name | None = None
+    scripts: Annotated[list[Name], Meta(max_length=limits.SCRIPTS_MAX)] = []
+    source: dict[str, Any] | None = None
+
+
+class BulkItem(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """One experience of a bulk call; what it leaves out comes from the shared header."""
+
+    scope: ScopePath | None = None
+    observed_actor: Actor | None = None
+    actor: Actor | None = None
+    subject: Actor | None = None
+    modality: Modality
+    content: Content
+    context: Context
+    directives: Directives | None = None
+    idempotency_key: IdempotencyKey
+    language: Name | None = None
+    scripts: Annotated[list[Name], Meta(max_length=limits.SCRIPTS_MAX)] = []
+    source: dict[str, Any] | None = None
+
+
+class BulkRequest(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """Many experiences, all stored or none (001 §8.2). `actor` is read as `observed_actor`."""
+
+    items: Annotated[list[BulkItem], Meta(min_length=1, max_length=limits.BULK_ITEMS_MAX)]
+    scope: ScopePath | None = None
+    observed_actor: Actor | None = None
+    actor: Actor | None = None
+    subject: Actor | None = None
+    directives: Directives | None = None
+    ordering: Literal["strict_temporal", "batch_throughput"] = "batch_throughput"
+
+
+def check_envelope(envelope: Envelope, at: str = "") -> None:
+    """Refuse what the types alone cannot: InvalidEnvelope names the field."""
+    for name, actor in (("observed_actor", envelope.observed_actor), ("subject", envelope.subject)):
+        if actor is not None and actor.type not in (None, actor.id.partition(":")[0]):
+            reason = f"type {actor.type!r} is not the type of id {actor.id!r}"
+            raise InvalidEnvelope(field=f"{at}{name}.type", reason=reason)
+    as_utc(envelope.context.observed_at, f"{at}context.observed_at")
+    if envelope.context.source_recorded_at is not None:
+        as_utc(envelope.context.source_recorded_at, f"{at}context.source_recorded_at")
+    for field, value in _free_json(envelope):
+        check_free_json(value, f"{at}{field}")
+
+
+def _free_json(envelope: Envelope) -> Iterator[tuple[str, Any]]:
+    """Every place of the envelope that holds JSON of the client's own shape."""
+    content, context = envelope.content, envelope.context
+    if isinstance(content, JsonContent):
+        yield "content.data", content.data
+    if isinstance(content, TripleContent):
+        for end in ("subject", "object"):
+            term = getattr(content.triple, end)
+            yield f"content.triple.{end}", term.value if isinstance(term, Term) else term
+    if content.media is not UNSET:
+        for index, media in enumerate(content.media):
+            if media.hints is not None:
+                yield f"content.media[{index}].hints", media.hints
+    if isinstance(context.location, dict):
+        yield "context.location", context.location
+    if context.refers_to:
+        yield "context.refers_to", context.refers_to
+    if envelope.source is not None:
+        yield "source", envelope.source
+
+
+def check_free_json(value: Any, field: str) -> None:
+    """Refuse nesting and integers that a reader of the record could not take."""
+    level = [value]
+    for _ in range(limits.JSON_DEPTH_MAX):
+        deeper: list[Any] = []
+        for node in level:
+            if isinstance(node, dict):
+                deeper.extend(node.values())
+            elif isinstance(node, list):
+                deeper.extend(node)
+            elif type(node) is int and not limits.INTEGER_MIN <= node <= limits.INTEGER_MAX:
+                raise InvalidEnvelope(field=field, reason="an integer does not fit in 64 bits")
+        if not deeper:
+            return
+        level = deeper
+    raise InvalidEnvelope(field=field, reason=f"nested deeper than {limits.JSON_DEPTH_MAX} levels")
+
+
+def scopes_of(request: BulkRequest) -> set[str]:
+    """Every scope a bulk call names."""
+    named = {request.scope, *(item.scope for item in request.items)}
+    return {scope for scope in named if scope is not None}
+
+
+def full_envelopes(request: BulkRequest) -> list[Envelope]:
+    """Every item of a bulk call as an envelope of its own, the shared header filled in."""
+    shared_actor = request.observed_actor or request.actor
+    return [_full(request, item, shared_actor, at) for at, item in enumerate(request.items)]
+
+
+def _full(request: BulkRequest, item: BulkItem, actor: Actor | None, at: int) -> Envelope:
+    scope = item.scope or request.scope
+    if scope is None:
+        raise InvalidEnvelope(field=f"items[{at}].scope", reason="no scope here nor in the header")
+    return Envelope(
+        scope=scope,
+        observed_actor=item.observed_actor or item.actor or actor,
+        subject=item.subject or request.subject,
+        modality=item.modality,
+        content=item.content,
+        context=item.context,
+        directives=item.directives or request.directives,
+        idempotency_key=item.idempotency_key,
+        language=item.language,
+        scripts=item.scripts,
+        source=item.source,
+    )

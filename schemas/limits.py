@@ -1,0 +1,149 @@
+"""How much of anything is allowed, in which unit, and why?"""
+
+from typing import Final
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+# ── Requests ─────────────────────────────────────────────────────────────────────────────────
+
+EXPERIENCE_BODY_BYTES_MAX: Final = 1 * MIB
+"""One experience. Larger payloads are blobs (001 §8.13) and are referred to by id."""
+
+BULK_BODY_BYTES_MAX: Final = 16 * MIB
+"""One bulk call: 1,000 experiences of 16 KiB each; beyond that, an import job."""
+
+BODY_BYTES_MAX: Final = 64 * KIB
+"""Any other JSON body: commands are small."""
+
+BODY_READ_S_MAX: Final = 15.0
+"""Seconds until the whole body is here; a slower client is cut off (408)."""
+
+BULK_ITEMS_MAX: Final = 1000
+"""Items in one bulk call (001 §8.2)."""
+
+JSON_DEPTH_MAX: Final = 64
+"""Levels of nesting in free-form JSON: deeper input exhausts the C stack of any reader."""
+
+INTEGER_MIN: Final = -(2**63)
+INTEGER_MAX: Final = 2**64 - 1
+"""Integers that every reader of JSON or MessagePack can hold; larger ones belong in strings."""
+
+QUERY_STRING_BYTES_MAX: Final = 16 * KIB
+"""A scope path is at most 4,096 characters, percent-encoded at most three times that."""
+
+PAGE_ITEMS_DEFAULT: Final = 50
+PAGE_ITEMS_MAX: Final = 1000
+"""Rows in one page of any listing."""
+
+PAGE_SCAN_MAX: Final = 5000
+"""Entries one listing call may look at: a filter that matches little answers a short page and a
+cursor, and never holds a thread for seconds."""
+
+DESCEND_SCOPES_MAX: Final = 1024
+"""Scopes one descending read may walk; wider trees are listed by a deeper scope."""
+
+# ── The envelope (001 §3.5) ──────────────────────────────────────────────────────────────────
+
+SCOPE_CHARS_MAX: Final = 4096
+SCOPE_SEGMENTS_MAX: Final = 32
+SCOPE_TYPE_CHARS_MAX: Final = 32
+SCOPE_ID_CHARS_MAX: Final = 128
+"""001 §3.4.1 and the running system's own pattern."""
+
+IDEMPOTENCY_KEY_CHARS_MAX: Final = 64
+"""001 §3.5.3."""
+
+ACTOR_ID_CHARS_MAX: Final = 160
+MODALITY_CHARS_MAX: Final = 64
+NAME_CHARS_MAX: Final = 256
+"""Sessions, intents, predicates, labels, languages: names, not prose."""
+
+LABELS_MAX: Final = 64
+PRECEDED_BY_MAX: Final = 64
+MEDIA_MAX: Final = 32
+REFERS_TO_MAX: Final = 32
+SCRIPTS_MAX: Final = 16
+"""Elements of the envelope's lists: enough for any hand-written use, small enough to index."""
+
+NOTE_CHARS_MAX: Final = 2000
+"""A human's note on a cancellation or a forget."""
+
+# ── Waiting ──────────────────────────────────────────────────────────────────────────────────
+
+WAIT_MS_DEFAULT: Final = 10_000
+WAIT_MS_MAX: Final = 60_000
+"""How long ?wait= may hold a request before it answers with the stages done so far."""
+
+# ── The log ──────────────────────────────────────────────────────────────────────────────────
+
+COMMIT_ENTRIES_MAX: Final = 2048
+COMMIT_BYTES_MAX: Final = 8 * MIB
+"""One group commit: bounds the time the event loop spends on one batch."""
+
+COMMIT_QUEUE_ENTRIES_MAX: Final = 50_000
+COMMIT_QUEUE_BYTES_MAX: Final = 64 * MIB
+"""What may wait for the next commit; beyond it callers get 503 and Retry-After, not memory."""
+
+COMPRESS_BYTES_MIN: Final = 1024
+"""Smaller payloads gain less than the compressor costs."""
+
+VAULT_SLOTS_AHEAD: Final = 8192
+"""Keys made durable before they are needed (docs/adr/0011): two of the largest group commits."""
+
+ANCHOR_ENTRIES: Final = 1000
+ANCHOR_S: Final = 1.0
+"""A signed anchor is written after so many entries or so many seconds: the longest tail whose loss
+the chain alone could not show."""
+
+BALLAST_BYTES: Final = 64 * MIB
+"""A file to delete when the disk is full: RocksDB needs room to open."""
+
+DISK_LOW_WATER_BYTES: Final = 256 * MIB
+"""Free space below which writes stop: a store that has filled its disk does not reopen."""
+
+# ── Projection ───────────────────────────────────────────────────────────────────────────────
+
+PROJECT_ENTRIES_MAX: Final = 256
+PROJECT_BYTES_MAX: Final = 4 * MIB
+PROJECT_MS_MAX: Final = 50
+"""One batch of the daemon, by count, payload bytes and time, whichever comes first."""
+
+PARK_ATTEMPTS: Final = 3
+"""Tries before an entry that a projector cannot take is parked."""
+
+FEED_ENTRIES_KEPT: Final = 100_000
+"""Offsets of the change feed kept for indexes that follow it; one further behind rebuilds."""
+
+# ── Lifecycle ────────────────────────────────────────────────────────────────────────────────
+
+LIFECYCLE_BUFFER_S: Final = 3600
+"""The replay buffer, from arrival (001 §18.2.10)."""
+
+LAG_S_MAX: Final = 30.0
+"""A subscriber further behind is told `lagging` and closed (001 §10.5)."""
+
+HEARTBEAT_S: Final = 15.0
+"""Silence after which a comment is sent, so that proxies keep the stream and dead peers show."""
+
+SUBSCRIBER_ROWS_MAX: Final = 4096
+"""Rows queued in memory for one stream; beyond it the stream reads from the buffer on disk."""
+
+SUBSCRIBERS_MAX: Final = 5000
+"""Open streams of one process (47 KB each)."""
+
+SHUTDOWN_S_MAX: Final = 10.0
+"""From SIGTERM to exit, with every stream open."""
+
+# ── Surroundings ─────────────────────────────────────────────────────────────────────────────
+
+NAME_CACHE_MAX: Final = 100_000
+"""Names (tenants, scopes, actors) remembered in memory; beyond it the cache starts again."""
+
+PROBE_S_MAX: Final = 5.0
+"""A health probe is never older than this."""
+
+assert BULK_ITEMS_MAX <= COMMIT_ENTRIES_MAX, "a bulk call is one atomic batch"
+assert VAULT_SLOTS_AHEAD >= 2 * COMMIT_ENTRIES_MAX, "a commit must not wait for keys"
+assert EXPERIENCE_BODY_BYTES_MAX <= BULK_BODY_BYTES_MAX <= COMMIT_QUEUE_BYTES_MAX
+assert WAIT_MS_DEFAULT <= WAIT_MS_MAX

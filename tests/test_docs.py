@@ -1,0 +1,96 @@
+"""Do the pages say what they promise, in the form they promise?"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ADR = ROOT / "docs" / "adr"
+PAGES = sorted(ADR.glob("[0-9]*.md"))
+
+HEADER = re.compile(
+    r"^Date: \d{4}-\d{2}-\d{2} · Status: (?P<status>Proposed|Accepted|Superseded by \d{4})"
+    r" · Tags: [a-z]+(, [a-z]+)*$"
+)
+ROW = re.compile(
+    r"^\| \[(?P<number>\d{4})\]\((?P<file>[^)]+)\) \| (?P<title>.+) \| (?P<status>.+) \|$"
+)
+LINK = re.compile(r"\[[^\]]*\]\((?!https?:|#)([^)#]+)")
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def index() -> dict[str, re.Match]:
+    rows = [ROW.match(line) for line in lines_of(ADR / "README.md")]
+    return {row["file"]: row for row in rows if row}
+
+
+def test_adr_index_is_complete():
+    """Every decision stands in the index, once, in order, and nothing else does."""
+    rows = [row["file"] for line in lines_of(ADR / "README.md") if (row := ROW.match(line))]
+
+    assert [page.name for page in PAGES] == rows
+
+
+def test_adr_numbers_are_dense():
+    """Numbers run from 0001 without a gap, so a missing page is a lost page."""
+    numbers = [int(page.name[:4]) for page in PAGES]
+
+    assert list(range(1, len(PAGES) + 1)) == numbers
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_adr_has_its_form(page):
+    """Title, one line of date, status and tags; then Context, Decision and Consequences."""
+    lines = lines_of(page)
+    row = index()[page.name]
+    header = HEADER.match(lines[2])
+
+    assert f"# {row['number']}. {row['title']}" == lines[0]
+    assert page.name.startswith(row["number"] + "-")
+    assert header, lines[2]
+    assert row["status"] == header["status"]
+    assert ["## Context", "## Decision", "## Consequences"] == [
+        line for line in lines if line.startswith("#")
+    ][1:]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_adr_fits_a_page(page):
+    """A decision that needs more than a page is more than one decision."""
+    lines = lines_of(page)
+
+    assert len(lines) <= 60
+    assert len(page.read_text(encoding="utf-8").split()) <= 500
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_adr_has_one_sentence_a_line(page):
+    """Semantic newlines, so that a diff shows the sentence that changed."""
+    prose = [line for line in lines_of(page) if not line.startswith(("#", "|", "Date:"))]
+
+    assert [] == [line for line in prose if re.search(r"[.?!] [A-Z]", line)]
+
+
+def test_links_lead_somewhere():
+    """A relative link in a page points to a file that is there."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    dead = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in pages
+        for target in LINK.findall(page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+
+    assert [] == dead
+
+
+def test_changelog_has_an_unreleased_part():
+    """What users will notice is written down with the change, not at the release."""
+    lines = lines_of(ROOT / "CHANGELOG.md")
+
+    assert "# Changelog" == lines[0]
+    assert "## [Unreleased]" in lines

@@ -1,0 +1,129 @@
+"""Does it install, start and ship as the files at the root say?"""
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("schemas", "projectors", "engine", "api")
+DISTRIBUTION = "strata-memory"
+
+
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def compose() -> dict:
+    return yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_package_name_is_ours_alone(name):
+    """No other distribution owns one of our plain names, and the import finds our folder."""
+    # An editable install owns no files, so our own name is there only when installed from a wheel.
+    owners = set(importlib.metadata.packages_distributions().get(name, ()))
+    spec = importlib.util.find_spec(name)
+
+    assert set() == owners - {DISTRIBUTION}
+    assert spec is not None
+    assert spec.origin is not None
+    assert owners or ROOT / name == Path(spec.origin).resolve().parent
+
+
+def test_wheel_holds_the_four_packages():
+    """Benchmarks and tests stay at home."""
+    wheel = project()["tool"]["hatch"]["build"]["targets"]["wheel"]
+
+    assert set(PACKAGES) == set(wheel["packages"])
+
+
+def test_command_is_strata():
+    """The one command is `strata`, and it lives in api/cli."""
+    scripts = importlib.metadata.entry_points(group="console_scripts", name="strata")
+
+    assert ["api.cli:main"] == [script.value for script in scripts]
+
+
+def test_licence_is_apache():
+    """The licence named in the metadata is the one in the file."""
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+
+    assert "Apache-2.0" == project()["project"]["license"]
+    assert "Apache License" in text
+    assert "Version 2.0, January 2004" in text
+
+
+@pytest.mark.parametrize("name", ["setup", "run", "check", "test", "bench", "schemas"])
+def test_script_is_ready(name):
+    """A script can be started as it is, and stops at the first thing that fails."""
+    path = ROOT / "scripts" / name
+
+    assert os.access(path, os.X_OK)
+    assert "\nset -eu\n" in path.read_text(encoding="utf-8")
+
+
+def test_ci_runs_the_same_script():
+    """CI runs what everyone runs."""
+    path = ROOT / ".ci" / "run"
+
+    assert os.access(path, os.X_OK)
+    assert "scripts/test" in path.read_text(encoding="utf-8")
+
+
+def test_compose_has_a_server_and_redis_for_workers():
+    """Plain `up` starts the server alone; the profile workers adds Redis."""
+    services = compose()["services"]
+    plain = {name for name, service in services.items() if not service.get("profiles")}
+    workers = {
+        name for name, service in services.items() if "workers" in service.get("profiles", ())
+    }
+
+    assert {"server"} == plain
+    assert "redis" in workers
+
+
+def test_compose_publishes_on_loopback_only():
+    """dev_local believes unsigned callers, so no port may leave the machine."""
+    ports = [
+        port for service in compose()["services"].values() for port in service.get("ports", ())
+    ]
+
+    assert ["127.0.0.1:3141:3141"] == ports
+
+
+def test_compose_volumes_are_declared():
+    """A data directory is a named volume: it outlives the container."""
+    config = compose()
+    mounts = [
+        mount for service in config["services"].values() for mount in service.get("volumes", ())
+    ]
+
+    assert ["data:/data"] == mounts
+    assert {mount.split(":")[0] for mount in mounts} == set(config["volumes"])
+
+
+def test_redis_keeps_nothing():
+    """Nothing durable lives in Redis, so it is told to write nothing (ADR 2)."""
+    command = compose()["services"]["redis"]["command"]
+
+    assert ["redis-server", "--save", "", "--appendonly", "no"] == command
+
+
+def test_image_runs_unprivileged_with_its_data_in_a_volume():
+    """The image drops root before it starts, and keeps data where the compose file mounts it."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    last_stage = re.split(r"^FROM ", text, flags=re.MULTILINE)[-1]
+    command = [line for line in last_stage.splitlines() if line.startswith("CMD ")]
+
+    assert re.search(r"^USER (?!root)\w+$", last_stage, flags=re.MULTILINE)
+    assert "\nVOLUME /data\n" in last_stage
+    assert "/v1/admin/health" in last_stage
+    assert [
+        'CMD ["strata", "serve", "--host", "0.0.0.0", "--port", "3141", "--data", "/data"]'
+    ] == command
