@@ -14,8 +14,14 @@ def identify(settings: Settings, headers: dict[bytes, bytes], origin: Origin) ->
     """The caller. Under `dev_local` the actor is taken at its word (001 §5.3.4)."""
     if PRESETS[settings.preset].require_signed:
         raise MissingToken(reason=f"preset {settings.preset} takes signed callers only")
-    actor = headers.get(b"x-cortex-actor", b"").decode("latin-1") or LOCAL_ACTOR
+    asserted = headers.get(b"x-cortex-actor")
+    actor = _checked_actor(asserted) if asserted else LOCAL_ACTOR
+    return Caller(actor=actor, tenant=LOCAL_TENANT, origin=origin)
+
+
+def _checked_actor(asserted: bytes) -> str:
+    actor = asserted.decode("latin-1")
     if not is_actor(actor) or actor.partition(":")[0] not in CALLER_TYPES:
         kinds = ", ".join(sorted(CALLER_TYPES))
         raise InvalidActor(field="X-Cortex-Actor", reason=f"expected type:id, type one of {kinds}")
-    return Caller(actor=actor, tenant=LOCAL_TENANT, origin=origin)
+    return actor

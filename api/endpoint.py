@@ -48,8 +48,7 @@ class Nothing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """No query parameters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, gc=False):
     """A decoded request."""
 
     engine: Engine
@@ -59,11 +58,10 @@ class Call:
     body: Any
     headers: dict[bytes, bytes]
     counts: RequestCounts
-    table: "tuple[Endpoint, ...]"
+    table: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True, gc=False):
     """What a handler answers."""
 
     value: Any = None
@@ -117,6 +115,7 @@ class Served:
     ) -> None:
         self.endpoint = endpoint
         self._table = table
+        self._defaults: Any = None
         self._engine = engine
         self._counts = counts
         headers = [(b"x-cortex-stability", endpoint.tier.encode())]
@@ -148,6 +147,12 @@ class Served:
             await self._send(scope, receive, send, reply, request_id)
         self._count(status, started)
 
+    def _no_query(self) -> Any:
+        """Defaults of every parameter, made once; where one is required, its absence is said."""
+        if self._defaults is None:
+            self._defaults = decode_query(self.endpoint.query, b"")
+        return self._defaults
+
     def _count(self, status: int, started: float) -> None:
         place = (self.endpoint.method, self.endpoint.path, status)
         counted = self._counts.get(place)
@@ -173,13 +178,12 @@ class Served:
             client_ip=client[0] if client else None,
             user_agent=headers.get(b"user-agent", b"").decode("latin-1")[:200] or None,
             body=raw,
-            headers=b"\n".join(
-                name + b":" + value for name, value in scope["headers"] if name != b"authorization"
-            ),
+            headers=scope["headers"],
             started_us=started_us,
         )
         caller = identify(engine.settings, headers, origin)
-        query = decode_query(endpoint.query, scope["query_string"])
+        asked = scope["query_string"]
+        query = decode_query(endpoint.query, asked) if asked else self._no_query()
         body = None
         if endpoint.decoder is not None and (raw or not endpoint.body_optional):
             body = decode_body(endpoint.decoder, raw, endpoint.invalid)
@@ -266,27 +270,70 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], size_max: int
     """The whole body, counted as it comes, within a deadline."""
     declared = headers.get(b"content-length")
     if declared is not None and declared.isdigit() and int(declared) > size_max:
-        raise BodyTooLarge(reason=f"at most {size_max} bytes", limit_bytes=size_max)
+        raise _too_large(size_max)
+    deadline = _Deadline(limits.BODY_READ_S_MAX)
     try:
-        async with asyncio.timeout(limits.BODY_READ_S_MAX):
-            message = await receive()
-            if not message.get("more_body"):
-                return _within(message.get("body", b""), size_max)
-            parts, size = [], 0
-            while True:
-                part = message.get("body", b"")
-                size += len(part)
-                if size > size_max:
-                    raise BodyTooLarge(reason=f"at most {size_max} bytes", limit_bytes=size_max)
-                parts.append(part)
-                if not message.get("more_body"):
-                    return b"".join(parts)
-                message = await receive()
-    except TimeoutError as error:
-        raise BodyTimeout(limit_s=limits.BODY_READ_S_MAX) from error
+        return await _whole(receive, size_max)
+    except asyncio.CancelledError:
+        if not deadline.is_past:
+            raise
+        limit_s = limits.BODY_READ_S_MAX
+        raise BodyTimeout(field="body", reason=f"{limit_s} s passed", limit_s=limit_s) from None
+    finally:
+        deadline.stop()
+
+
+class _Deadline:
+    """Cancels the task at hand after a while: `asyncio.timeout` at a third of its cost."""
+
+    __slots__ = ("_task", "_timer", "is_past")
+
+    def __init__(self, seconds: float) -> None:
+        self.is_past = False
+        self._task = asyncio.current_task()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._pass)
+
+    def _pass(self) -> None:
+        self.is_past = True
+        assert self._task is not None, "a request runs in a task"
+        self._task.cancel()
+
+    def stop(self) -> None:
+        """The work is done, one way or the other."""
+        self._timer.cancel()
+        if self.is_past and self._task is not None:
+            self._task.uncancel()
+
+
+async def _whole(receive: Receive, size_max: int) -> bytes:
+    message = await _part(receive)
+    if not message.get("more_body"):
+        return _within(message.get("body", b""), size_max)
+    parts, size = [], 0
+    while True:
+        part = message.get("body", b"")
+        size += len(part)
+        if size > size_max:
+            raise _too_large(size_max)
+        parts.append(part)
+        if not message.get("more_body"):
+            return b"".join(parts)
+        message = await _part(receive)
+
+
+async def _part(receive: Receive) -> dict[str, Any]:
+    """The next piece of the body; what a client left unfinished is not a shorter body."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise InvalidBody(field="body", reason="the connection closed before it was complete")
+    return message
+
+
+def _too_large(size_max: int) -> BodyTooLarge:
+    return BodyTooLarge(field="body", reason=f"at most {size_max} bytes", limit_bytes=size_max)
 
 
 def _within(body: bytes, size_max: int) -> bytes:
     if len(body) > size_max:
-        raise BodyTooLarge(reason=f"at most {size_max} bytes", limit_bytes=size_max)
+        raise _too_large(size_max)
     return body

@@ -50,6 +50,7 @@ def make_server(settings: Settings) -> Server:
         access_log=False,
         log_level="warning",
         server_header=False,
+        proxy_headers=False,
         backlog=4096,
         timeout_graceful_shutdown=int(limits.SHUTDOWN_S_MAX) - 2,
     )

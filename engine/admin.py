@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from engine import audit, policy
+from engine import policy
+from engine.audit import About
 from engine.commit import Desk
 from engine.state.names import TENANT
 from engine.state.views import Unit
@@ -174,11 +175,7 @@ class _Retry:
             return []
         command = Unpark(projector=self._name, offsets=[row.offset for row in mine])
         desk.add(self._caller, Directive(command=command))
-        keys = self._engine.vault.tenant(tenant_no)
-        raw, row = audit.make_row(
-            self._engine.clock, keys, self._caller, self._decision, status=202
-        )
-        desk.audit(tenant_no, raw, row)
+        desk.audit(self._caller, self._decision, About(status=202))
         return [row.event_id for row in mine]
 
 

@@ -4,17 +4,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from engine import audit, policy
+from engine import policy
+from engine.audit import About
 from engine.commit import Desk, encode_body
 from engine.read import entry_state, find_event
 from engine.state.names import TENANT
 from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import Experience
-from schemas.envelope import BulkRequest, Envelope, check_envelope, full_envelopes, scopes_of
+from schemas.envelope import BulkRequest, Envelope, checked, full_envelopes, scopes_of
 from schemas.errors import IdempotencyConflict, InvalidEnvelope, PolicyDenied
+from schemas.ids import parse_id
 from schemas.receipts import BulkReceipt, Receipt
-from schemas.times import EPOCH
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -51,6 +52,13 @@ class Sealed(msgspec.Struct, frozen=True, gc=False):
     body_mac: bytes
 
 
+class Batch(msgspec.Struct, frozen=True):
+    """A bulk call: its id, and where in the request each envelope stood before it was ordered."""
+
+    id: str
+    places: list[int]
+
+
 class Written(msgspec.Struct, frozen=True):
     """Where an experience is, and whether it was there before."""
 
@@ -64,8 +72,7 @@ async def capture(engine: "Engine", caller: Caller, request: CaptureRequest) -> 
     """Store one experience durably; with `wait`, answer when it has come that far."""
     decision = policy.require(engine, caller, "scope.write", request.envelope.scope)
     started = engine.clock.elapsed_s()
-    envelope = request.envelope
-    check_envelope(envelope)
+    envelope = checked(request.envelope)
     _require_identities(engine, caller, envelope)
     proposal = Experiences(engine, caller, decision, family=EXPERIENCE_FAMILY, envelopes=[envelope])
     written: Written = (await engine.committer.submit(proposal))[0]
@@ -81,17 +88,19 @@ async def capture_bulk(
     """Store many experiences in one atomic batch: all of them, or none (001 §8.2)."""
     decision = policy.require_all(engine, caller, "scope.write", scopes_of(request.bulk))
     envelopes = full_envelopes(request.bulk)
+    envelopes = [checked(envelope, f"items[{at}].") for at, envelope in enumerate(envelopes)]
     for at, envelope in enumerate(envelopes):
-        check_envelope(envelope, f"items[{at}].")
         _require_identities(engine, caller, envelope, f"items[{at}].")
+    order = list(range(len(envelopes)))
     if request.bulk.ordering == "strict_temporal":
-        envelopes.sort(key=lambda envelope: envelope.context.observed_at)
-    batch_id = engine.clock.new_id("batch")
+        order.sort(key=lambda at: envelopes[at].context.observed_at)
+    batch = Batch(engine.clock.new_id("batch"), order)
+    ordered = [envelopes[at] for at in order]
     proposal = Experiences(
-        engine, caller, decision, family=BULK_FAMILY, envelopes=envelopes, batch_id=batch_id
+        engine, caller, decision, family=BULK_FAMILY, envelopes=ordered, batch=batch
     )
     written: list[Written] = await engine.committer.submit(proposal)
-    return await _bulk_receipt(engine, request, written, batch_id)
+    return await _bulk_receipt(engine, request, written, batch.id)
 
 
 def _require_identities(engine: "Engine", caller: Caller, envelope: Envelope, at: str = "") -> None:
@@ -114,8 +123,29 @@ def _require_identities(engine: "Engine", caller: Caller, envelope: Envelope, at
 
 def identity_of(envelope: Envelope) -> bytes:
     """What makes two posts the same write: all but the key and the time of observation."""
-    context = msgspec.structs.replace(envelope.context, observed_at=EPOCH)
-    return _canonical(msgspec.structs.replace(envelope, context=context, idempotency_key="-"))
+    context = envelope.context
+    return _canonical(
+        (
+            envelope.scope,
+            envelope.observed_actor,
+            envelope.subject,
+            envelope.modality,
+            envelope.content,
+            (
+                context.source_recorded_at,
+                context.location,
+                context.preceded_by,
+                context.intent,
+                context.labels,
+                context.timezone,
+                context.refers_to,
+            ),
+            envelope.directives,
+            envelope.language,
+            envelope.scripts,
+            envelope.source,
+        )
+    )
 
 
 class Experiences:
@@ -129,20 +159,21 @@ class Experiences:
         *,
         family: str,
         envelopes: list[Envelope],
-        batch_id: str | None = None,
+        batch: Batch | None = None,
     ) -> None:
         self._engine = engine
+        self._batch = batch
         self._caller = caller
         self._decision = decision
         self._tenant_no = engine.names.number(TENANT, 0, caller.tenant)
         self._keys = engine.vault.tenant(self._tenant_no)
         place = (caller.actor.encode(), family.encode())
-        self._sealed = [self._seal(envelope, place, batch_id) for envelope in envelopes]
+        self._sealed = [self._seal(envelope, place) for envelope in envelopes]
         self.entry_count = len(self._sealed)
         self.byte_count = sum(len(sealed.encoded) for sealed in self._sealed)
 
-    def _seal(self, envelope: Envelope, place: tuple[bytes, bytes], batch_id: str | None) -> Sealed:
-        body = Experience(envelope=envelope, batch_id=batch_id)
+    def _seal(self, envelope: Envelope, place: tuple[bytes, bytes]) -> Sealed:
+        body = Experience(envelope=envelope, batch_id=self._batch.id if self._batch else None)
         key = envelope.idempotency_key.encode()
         return Sealed(
             body,
@@ -154,17 +185,10 @@ class Experiences:
     def decide(self, desk: Desk) -> list[Written]:
         """Replay what was written before, refuse a key with another body, write the rest."""
         written = [self._write(desk, at, sealed) for at, sealed in enumerate(self._sealed)]
-        raw, row = audit.make_row(
-            self._engine.clock,
-            self._keys,
-            self._caller,
-            self._decision,
-            status=202,
-            scope=written[0].scope,
-        )
-        if len(written) == 1:
-            row = msgspec.structs.replace(row, event_id=written[0].event_id)
-        desk.audit(self._tenant_no, raw, row)
+        one = written[0] if len(written) == 1 else None
+        event = parse_id("evt", one.event_id) if one is not None else None
+        about = About(status=202, scope=written[0].scope, event=event)
+        desk.audit(self._caller, self._decision, about)
         return written
 
     def _write(self, desk: Desk, at: int, sealed: Sealed) -> Written:
@@ -181,9 +205,14 @@ class Experiences:
             return Written(entry.offset, entry.event_id, scope, False)
         event_id = desk.event_id(earlier.offset)
         if earlier.body_mac != sealed.body_mac:
-            where = {"field": f"items[{at}].idempotency_key"} if len(self._sealed) > 1 else {}
+            item = f"items[{self._batch.places[at]}]." if self._batch else ""
             key = sealed.body.envelope.idempotency_key
-            raise IdempotencyConflict(idempotency_key=key, event_id=event_id, **where)
+            raise IdempotencyConflict(
+                field=f"{item}idempotency_key",
+                reason="used before with another body",
+                idempotency_key=key,
+                event_id=event_id,
+            )
         return Written(earlier.offset, event_id, scope, True)
 
 
@@ -204,12 +233,12 @@ async def _after_waiting(
     engine: "Engine", caller: Caller, request: CaptureRequest, written: Written, capture_ms: float
 ) -> Receipt:
     stage = "consolidated" if request.wait == "settled" else str(request.wait)
-    done = await engine.lifecycle.wait(stage, written.offset, request.wait_ms / 1000)
+    await engine.lifecycle.wait(stage, written.offset, request.wait_ms / 1000)
     tenant_no, offset, raw = find_event(engine, caller.tenant, written.event_id)
     state = entry_state(engine, tenant_no, offset, raw)
     elapsed = {"capture": round(capture_ms, 3), **state.elapsed_ms}
     cancelled = stage in state.stages_cancelled
-    partial = not done or cancelled
+    partial = stage not in state.stages_completed
     return _receipt(
         engine,
         written,

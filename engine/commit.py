@@ -14,8 +14,9 @@ from typing import Any, Protocol
 import msgspec
 
 from engine import audit
+from engine.audit import About, AuditNote
 from engine.clock import Clock, Stamps
-from engine.lifecycle import Lifecycle, pack_stages, stages_key
+from engine.lifecycle import Lifecycle, Note
 from engine.state.kv import Batch
 from engine.state.log import Draft, KvLog
 from engine.state.names import ACTOR, SCOPE, TENANT, Names
@@ -24,8 +25,7 @@ from engine.state.views import Unit
 from projectors.base import Overlay
 from projectors.fold import fold_inline
 from schemas import limits
-from schemas.audit import AuditRow
-from schemas.caller import Caller
+from schemas.caller import Caller, Decision
 from schemas.entry import (
     KINDS,
     SCHEMA_VERSION,
@@ -38,8 +38,7 @@ from schemas.entry import (
     scope_of,
 )
 from schemas.errors import EngineError, Internal, Overloaded, WalUnavailable
-from schemas.ids import format_id, uuid7
-from schemas.lifecycle import Cancelled, Captured, Parked
+from schemas.ids import format_id, parse_id, uuid7
 from schemas.times import from_us
 
 encode_body = msgspec.msgpack.Encoder().encode
@@ -70,8 +69,8 @@ class Desk:
         self.first = committer.log.written + 1
         self.drafts: list[Draft] = []
         self.entries: list[Entry] = []
-        self.audit_rows: list[tuple[int, bytes, AuditRow]] = []
-        self.overlay = Overlay(committer.inline.served())
+        self.audit_rows: list[tuple[int, bytes, AuditNote]] = []
+        self.overlay = Overlay(committer.inline.remembering())
         self._keys: dict[tuple[int, bytes], Replay] = {}
 
     def replayed(self, tenant_no: int, idem: bytes) -> Replay | None:
@@ -137,20 +136,27 @@ class Desk:
             self._keys[tenant_no, idem] = Replay(entry.offset, body_mac)
         return entry
 
-    def audit(self, tenant_no: int, raw: bytes, row: AuditRow) -> None:
-        """Record the call in the same batch."""
-        self.audit_rows.append((tenant_no, raw, row))
+    def audit(self, caller: Caller, decision: Decision, about: About) -> str:
+        """Record the call in the same batch; the id of its audit row."""
+        made = self._committer
+        tenant_no = made.names.number(TENANT, 0, caller.tenant)
+        keys = made.vault.tenant(tenant_no)
+        raw, note = audit.make_note(made.clock, keys, caller, decision, about)
+        self.audit_rows.append((tenant_no, raw, note))
+        return format_id("audit", raw)
 
     def attempt(self, proposal: Proposal) -> Any:
         """Let a proposal decide; when it raises, the desk is as it was before."""
         before, rows = len(self.drafts), len(self.audit_rows)
-        base, keys = self.overlay, dict(self._keys)
+        base = self.overlay
         self.overlay = Overlay(base)
         try:
             answer = proposal.decide(self)
         except BaseException:
+            for draft in self.drafts[before:]:
+                self._keys.pop((draft.tenant_no, draft.idem), None)
             del self.drafts[before:], self.entries[before:], self.audit_rows[rows:]
-            self.overlay, self._keys = base, keys
+            self.overlay = base
             raise
         base.pending.update(self.overlay.pending)
         self.overlay = base
@@ -269,6 +275,7 @@ class Committer:
             token = self._fill(batch, desk)
 
         await self.log.append(desk.drafts, expect=desk.first - 1, rows=rows)
+        self.inline.remembering().written(desk.overlay.pending)
         self.committed_entries += len(desk.drafts)
         self.lifecycle.release(token, {"captured": self.log.head()})
         self.on_durable()
@@ -276,8 +283,8 @@ class Committer:
     def _fill(self, batch: Batch, desk: Desk) -> int:
         """Everything that rides with the entries: one batch, all of it or none."""
         self.names.write_fresh(batch)
-        for tenant_no, raw, row in desk.audit_rows:
-            audit.put_row(batch, tenant_no, raw, row)
+        for tenant_no, raw, note in desk.audit_rows:
+            audit.put_note(batch, tenant_no, raw, note)
         for entry in desk.entries:
             self._announce(batch, entry)
         last = desk.first + len(desk.drafts) - 1
@@ -285,56 +292,38 @@ class Committer:
         return self.lifecycle.seal(batch)
 
     def _announce(self, batch: Batch, entry: Entry) -> None:
-        lifecycle, body = self.lifecycle, entry.body
+        body = entry.body
         if isinstance(body, Experience):
-            mark = lifecycle.mark()
             envelope = body.envelope
             actor = envelope.observed_actor
-            lifecycle.add(
-                batch,
-                entry.tenant_no,
-                mark,
-                Captured(
-                    lifecycle_id=mark.id,
-                    timestamp=mark.at,
-                    scope=entry.scope,
-                    event_id=entry.event_id,
-                    sequence=1,
-                    batch_id=body.batch_id,
-                    actor=actor.id if actor is not None else entry.caller,
-                    modality=envelope.modality,
-                    wal_offset=entry.offset,
-                ),
-            )
-            place = stages_key(entry.tenant_no, entry.offset)
-            batch.put("stages", place, pack_stages([mark.raw]))
+            payload = {
+                "actor": actor.id if actor is not None else entry.caller,
+                "modality": envelope.modality,
+                "wal_offset": entry.offset,
+            }
+            note = Note("captured", entry.scope, entry.id, 1, body.batch_id, payload)
+            raw = self.lifecycle.add(batch, entry.tenant_no, note)
+            self.lifecycle.captured(batch, entry.tenant_no, entry.offset, raw)
         elif isinstance(body, Directive):
             self._announce_directive(batch, entry, body)
 
     def _announce_directive(self, batch: Batch, entry: Entry, body: Directive) -> None:
         command = body.command
         if isinstance(command, Cancel):
-            mark = self.lifecycle.mark()
-            event = Cancelled(
-                lifecycle_id=mark.id,
-                timestamp=mark.at,
-                scope=body.scope,
-                event_id=command.event_id,
-                stages_cancelled=command.stages,
-            )
-            self.lifecycle.add(batch, entry.tenant_no, mark, event)
+            name = "cancelled"
+            payload: dict[str, Any] = {"stages_cancelled": command.stages}
         elif isinstance(command, Park):
-            mark = self.lifecycle.mark()
-            parked = Parked(
-                lifecycle_id=mark.id,
-                timestamp=mark.at,
-                scope=body.scope,
-                event_id=command.event_id,
-                projector=command.projector,
-                error=command.error,
-                attempts=command.attempts,
-            )
-            self.lifecycle.add(batch, entry.tenant_no, mark, parked)
+            name = "parked"
+            payload = {
+                "projector": command.projector,
+                "error": command.error,
+                "attempts": command.attempts,
+            }
+        else:
+            return
+        event = parse_id("evt", command.event_id)
+        note = Note(name, body.scope, event, None, None, payload)
+        self.lifecycle.add(batch, entry.tenant_no, note)
 
 
 def _fail(future: asyncio.Future[Any], error: EngineError) -> None:

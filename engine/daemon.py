@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from engine.clock import Clock
-from engine.lifecycle import Lifecycle, Mark, pack_stages, stages_key
+from engine.lifecycle import Lifecycle, Note
 from engine.state.kv import KV, Batch, StoreError
 from engine.state.log import KvLog, Row
 from engine.state.views import Unit
@@ -22,20 +22,14 @@ from projectors.fold import Outcome, ProjectorFailed, Skips, StageReport, fold_s
 from schemas import limits
 from schemas.entry import KINDS, Cancel, Directive, Entry, Experience, Park, Unpark
 from schemas.ids import uuid7_instant_us
-from schemas.lifecycle import (
-    STAGE_ORDER,
-    Compressed,
-    Consolidated,
-    Derived,
-    Extracted,
-    Indexed,
-    LifecycleEvent,
-)
+from schemas.lifecycle import STAGE_ORDER
 
 FAMILIES = ("feed",)
 _OPERATIONS: Final = {Put: "put", Close: "close", Drop: "drop"}
 _DIRECTIVE: Final = KINDS[Directive]
 _IDLE_S: Final = 0.5
+_PACE_S: Final = 0.005
+_EXTRACTED: Final = ("facts", "entities", "beliefs", "episodes")
 _pack = msgspec.msgpack.Encoder().encode
 
 EntryOf = Callable[[Row], Entry]
@@ -74,6 +68,7 @@ class Daemon:
         self._rebuild = threading.Event()
         self._thread: threading.Thread | None = None
         self.processed_entries = 0
+        self._batch_ended_s = 0.0
 
     # ── running ──────────────────────────────────────────────────────────────────────────────
 
@@ -124,6 +119,11 @@ class Daemon:
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
+            # Under load a batch a few milliseconds wide costs far less than many of one entry;
+            # when nothing happened lately the first entry does not wait.
+            rest_s = self._batch_ended_s + _PACE_S - self._clock.elapsed_s()
+            if rest_s > 0:
+                self._stopping.wait(rest_s)
             try:
                 moved = self.step()
             except StoreError as error:
@@ -195,6 +195,7 @@ class Daemon:
         if not self._log.buffered:
             self._log.syncer.sync()
         self.processed_entries += len(outcomes)
+        self._batch_ended_s = self._clock.elapsed_s()
         self._drop_skips(checkpoint)
         self._lifecycle.release(token, dict.fromkeys(STAGE_ORDER[1:], self.unit.state.announced))
         return True
@@ -226,19 +227,18 @@ class Daemon:
     def _announce(self, batch: Batch, outcome: Outcome) -> None:
         """Announce the stages that ran, in order, and nothing that did not."""
         entry = outcome.entry
-        if not isinstance(entry.body, Experience):
+        body = entry.body
+        if not isinstance(body, Experience):
             return
-        place = stages_key(entry.tenant_no, entry.offset)
-        row = self._kv.get("stages", place)
-        raws: list[bytes | None] = [row[:16] if row else None, None, None, None, None]
+        raws: list[bytes | None] = [None] * (len(STAGE_ORDER) - 1)
         for report in outcome.reports:
             if report.stage == "compressed" and not report.changes:
                 continue
-            mark = self._lifecycle.mark()
-            event = _announcement(entry, report, mark)
-            self._lifecycle.add(batch, entry.tenant_no, mark, event)
-            raws[STAGE_ORDER.index(report.stage)] = mark.raw
-        batch.put("stages", place, pack_stages(raws))
+            at = STAGE_ORDER.index(report.stage)
+            payload = _payload(report)
+            note = Note(report.stage, entry.scope, entry.id, at + 1, body.batch_id, payload)
+            raws[at - 1] = self._lifecycle.add(batch, entry.tenant_no, note)
+        self._lifecycle.staged(batch, entry.tenant_no, entry.offset, raws)
 
     # ── skips ────────────────────────────────────────────────────────────────────────────────
 
@@ -307,32 +307,34 @@ def collect_skips(log: KvLog, entry_of: EntryOf, start: int) -> set[tuple[str, i
     return skips
 
 
-def _announcement(entry: Entry, report: StageReport, mark: Mark) -> LifecycleEvent:
-    body = entry.body
-    shared: dict[str, Any] = {
-        "lifecycle_id": mark.id,
-        "timestamp": mark.at,
-        "scope": entry.scope,
-        "event_id": entry.event_id,
-        "sequence": STAGE_ORDER.index(report.stage) + 1,
-        "batch_id": body.batch_id if isinstance(body, Experience) else None,
-    }
+def _payload(report: StageReport) -> dict[str, Any]:
+    """What a stage did, in the words of 001 §13."""
+    if not report.changes and not report.parked:
+        return _NOTHING[report.stage]
     if report.stage == "compressed":
-        return Compressed(**shared, episode_id=None, understanding_ids=_ids(report, "concepts"))
-    shared["partial"] = bool(report.parked)
-    shared["partial_reason"] = "projector_parked" if report.parked else None
+        return {"episode_id": None, "understanding_ids": _ids(report, "concepts")}
     if report.stage == "extracted":
-        tables = ("facts", "entities", "beliefs", "episodes")
-        return Extracted(**shared, derived=Derived(**{t: report.count(t) for t in tables}))
-    if report.stage == "indexed":
-        return Indexed(**shared, layers_indexed=[])
-    closed = sum(1 for c in report.changes if isinstance(c, Close) and c.table == "facts")
-    return Consolidated(
-        **shared,
-        beliefs_updated=report.count("beliefs"),
-        conflicts_resolved=report.count("conflicts"),
-        superseded_facts=closed,
-    )
+        payload: dict[str, Any] = {"derived": {t: report.count(t) for t in _EXTRACTED}}
+    elif report.stage == "indexed":
+        payload = {"layers_indexed": []}
+    else:
+        closed = (c for c in report.changes if isinstance(c, Close) and c.table == "facts")
+        payload = {
+            "beliefs_updated": report.count("beliefs"),
+            "conflicts_resolved": report.count("conflicts"),
+            "superseded_facts": sum(1 for _ in closed),
+        }
+    if report.parked:
+        payload |= {"_partial": True, "_partial_reason": "projector_parked"}
+    return payload
+
+
+_NOTHING: Final[dict[str, dict[str, Any]]] = {
+    "extracted": {"derived": dict.fromkeys(_EXTRACTED, 0)},
+    "indexed": {"layers_indexed": []},
+    "consolidated": {"beliefs_updated": 0, "conflicts_resolved": 0, "superseded_facts": 0},
+}
+"""What a stage says that ran and changed nothing: most of them, so it is made once."""
 
 
 def _ids(report: StageReport, table: str) -> list[str]:

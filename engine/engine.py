@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,7 @@ FAMILIES = (
 __all__ = ["Engine", "Projection", "StoreError", "Stores", "assemble", "open_engine", "open_stores"]
 
 FORMAT = "strata data 1\n"
+_SWITCH_S = 0.001
 SYSTEM_ACTOR = "system:strata"
 
 
@@ -207,6 +209,9 @@ async def start(engine: Engine, *, run_daemon: bool = True) -> None:
         loop, lambda: engine.committer.submit(_ParkProposal(entry, failed, attempts))
     )
     engine.committer.on_durable = engine.daemon.wake
+    # The daemon is a thread of pure Python: with the default of 5 ms it would hold the event loop
+    # up for that long whenever both have work.
+    sys.setswitchinterval(_SWITCH_S)
     if run_daemon:
         engine.daemon.start()
     engine.keeper.start(loop)

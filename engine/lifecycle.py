@@ -10,7 +10,6 @@ import heapq
 import threading
 from collections import deque
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -24,17 +23,38 @@ from schemas.times import from_us
 
 FAMILIES = ("lifecycle", "stages")
 _pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(LifecycleEvent).decode
 _json = msgspec.json.Encoder().encode
+_BEGUN_MAX = 16_384
 
 
-class Mark(msgspec.Struct, frozen=True, gc=False):
-    """A moment of arrival, and the id that goes with it."""
+class Note(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An announcement as it is kept: id and time are in its key, ids are sixteen bytes."""
 
-    us: int
-    raw: bytes
-    id: str
-    at: datetime
+    name: str
+    scope: str | None
+    event: bytes | None
+    sequence: int | None
+    batch_id: str | None
+    payload: dict[str, Any]
+
+
+_unpack = msgspec.msgpack.Decoder(Note).decode
+_KINDS: dict[str, Any] = {str(kind.__struct_config__.tag): kind for kind in LifecycleEvent.__args__}
+
+
+def announcement(raw: bytes, note: Note) -> LifecycleEvent:
+    """The announcement as the world sees it (001 §13)."""
+    shared = {
+        "event": note.name,
+        "lifecycle_id": format_id("lce", raw),
+        "timestamp": from_us(uuid7_instant_us(raw)),
+        "scope": note.scope,
+        "event_id": None if note.event is None else format_id("evt", note.event),
+        "sequence": note.sequence,
+        "batch_id": note.batch_id,
+    }
+    made: LifecycleEvent = msgspec.convert(note.payload | shared, _KINDS[note.name])
+    return made
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,24 +63,24 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     tenant_no: int
     scope: str | None = None
     descend: bool = False
-    event_id: str | None = None
+    event: bytes | None = None
     batch_id: str | None = None
-    events: frozenset[str] | None = None
+    names: frozenset[str] | None = None
     jobs: dict[str, str] = {}
 
-    def matches(self, event: LifecycleEvent) -> bool:
+    def matches(self, note: Note) -> bool:
         """Whether the announcement passes every condition."""
-        if self.event_id is not None and event.event_id != self.event_id:
+        if self.event is not None and note.event != self.event:
             return False
-        if self.batch_id is not None and event.batch_id != self.batch_id:
+        if self.batch_id is not None and note.batch_id != self.batch_id:
             return False
-        if self.events is not None and event.__struct_config__.tag not in self.events:
+        if self.names is not None and note.name not in self.names:
             return False
-        if self.scope is not None and event.scope != self.scope:
-            below = self.descend and (event.scope or "").startswith(self.scope + "/")
+        if self.scope is not None and note.scope != self.scope:
+            below = self.descend and (note.scope or "").startswith(self.scope + "/")
             if not below:
                 return False
-        return all(getattr(event, name, None) == wanted for name, wanted in self.jobs.items())
+        return all(note.payload.get(name) == wanted for name, wanted in self.jobs.items())
 
 
 def frame(event: LifecycleEvent) -> bytes:
@@ -110,8 +130,8 @@ class Lifecycle:
         self.order = threading.Lock()
         self._stamps = Stamps(clock.wall, self._last_arrival_us())
         self._release_lock = threading.Lock()
-        self._pending: deque[tuple[int, int, LifecycleEvent]] = deque()
-        self._public: deque[tuple[int, int, LifecycleEvent]] = deque()
+        self._pending: deque[tuple[int, int, bytes, Note]] = deque()
+        self._public: deque[tuple[int, int, bytes, Note]] = deque()
         self.released_us = self._stamps.last_us
         self._loop: asyncio.AbstractEventLoop | None = None
         self._subscribers: dict[int, set[Subscription]] = {}
@@ -119,6 +139,7 @@ class Lifecycle:
         self._marks_due: deque[tuple[str, int]] = deque()
         self._waiting: dict[str, list[tuple[int, int, asyncio.Future[None]]]] = {}
         self._tickets = 0
+        self._begun: dict[int, bytes] = {}
 
     def _last_arrival_us(self) -> int:
         row = self._kv.get("meta", b"lifecycle.last_us")
@@ -130,16 +151,26 @@ class Lifecycle:
 
     # ── announcing ───────────────────────────────────────────────────────────────────────────
 
-    def mark(self) -> Mark:
-        """The next arrival. The caller holds `order`."""
+    def add(self, batch: Batch, tenant_no: int, note: Note) -> bytes:
+        """Put an announcement into a batch; its id. The caller holds `order` until the write."""
         us = self._stamps.next_us()
         raw = uuid7(us, self._clock.entropy())
-        return Mark(us, raw, format_id("lce", raw), from_us(us))
+        batch.put("lifecycle", tenant_no.to_bytes(4, "big") + raw, _pack(note))
+        self._pending.append((us, tenant_no, raw, note))
+        return raw
 
-    def add(self, batch: Batch, tenant_no: int, mark: Mark, event: LifecycleEvent) -> None:
-        """Put an announcement into a batch. The caller holds `order` and writes the batch."""
-        batch.put("lifecycle", tenant_no.to_bytes(4, "big") + mark.raw, _pack(event))
-        self._pending.append((mark.us, tenant_no, event))
+    def captured(self, batch: Batch, tenant_no: int, offset: int, raw: bytes) -> None:
+        """Remember which announcement an entry began with."""
+        batch.put("stages", stages_key(tenant_no, offset), raw)
+        self._begun[offset] = raw
+        if len(self._begun) > _BEGUN_MAX:
+            del self._begun[next(iter(self._begun))]
+
+    def staged(self, batch: Batch, tenant_no: int, offset: int, raws: list[bytes | None]) -> None:
+        """Add the announcements of the later stages to an entry's row."""
+        place = stages_key(tenant_no, offset)
+        first = self._begun.pop(offset, None) or (self._kv.get("stages", place) or b"")[:16]
+        batch.put("stages", place, pack_stages([first or None, *raws]))
 
     def seal(self, batch: Batch) -> int:
         """Finish a batch: remember the last arrival; the token that `release` takes."""
@@ -169,12 +200,12 @@ class Lifecycle:
     def _drain(self) -> None:
         """Deliver what is public: to subscribers, then to those who wait for a stage."""
         while self._public:
-            us, tenant_no, event = self._public.popleft()
+            us, tenant_no, raw, note = self._public.popleft()
             self.released_us = us
             encoded: bytes | None = None
             for subscription in self._subscribers.get(tenant_no, ()):
-                if subscription.wanted.matches(event):
-                    encoded = encoded or frame(event)
+                if subscription.wanted.matches(note):
+                    encoded = encoded or frame(announcement(raw, note))
                     subscription.push(us, encoded)
         while self._marks_due:
             stage, offset = self._marks_due.popleft()
@@ -253,9 +284,9 @@ class Lifecycle:
         for key, value in self._kv.scan("lifecycle", start, end, limit=limit):
             looked += 1
             last = key[4:]
-            event = _unpack(value)
-            if wanted.matches(event):
-                found.append((uuid7_instant_us(last), event))
+            note = _unpack(value)
+            if wanted.matches(note):
+                found.append((uuid7_instant_us(last), announcement(last, note)))
         return found, last if looked == limit else None
 
     def find(self, tenant_no: int, raw: bytes) -> LifecycleEvent | None:
@@ -263,7 +294,7 @@ class Lifecycle:
         if uuid7_instant_us(raw) > self.released_us:
             return None
         value = self._kv.get("lifecycle", tenant_no.to_bytes(4, "big") + raw)
-        return None if value is None else _unpack(value)
+        return None if value is None else announcement(raw, _unpack(value))
 
     def prune(self, tenant_numbers: Iterator[int] | list[int]) -> None:
         """Drop what is older than the buffer."""

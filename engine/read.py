@@ -16,7 +16,7 @@ from schemas.caller import Caller
 from schemas.entry import Entry
 from schemas.envelope import Actor, Envelope
 from schemas.errors import InvalidParameter, NotFound, ResourceDeleted
-from schemas.ids import format_id, parse_id
+from schemas.ids import format_id, parse_id, uuid7_instant_us
 from schemas.layers import Event, EventContext, EventPage
 from schemas.lifecycle import STAGE_ORDER
 from schemas.receipts import WriteStatus
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 View = Literal["local", "holistic", "descend", "raw", "granular", "narrative", "structured"]
 TRAVERSALS = {"holistic": "scope.read.holistic", "descend": "scope.read.descend"}
-_REQUIRED_STAGES = STAGE_ORDER[:4]
+REQUIRED_STAGES = STAGE_ORDER[:4]
 _FAMILIES = ("/v1/experience", "/v1/experience/bulk")
 
 
@@ -69,14 +69,19 @@ class EntryState(msgspec.Struct, frozen=True, kw_only=True):
 
 def entry_state(engine: "Engine", tenant_no: int, offset: int, entry_id: bytes) -> EntryState:
     """The stages an entry has had, those it waits for, and those it will never have."""
-    raws = unpack_stages(engine.kv.get("stages", stages_key(tenant_no, offset)))
+    # A stage counts once its announcement is public: before that a crash could take it back.
+    public_us = engine.lifecycle.released_us
+    raws = [
+        raw if raw is not None and uuid7_instant_us(raw) <= public_us else None
+        for raw in unpack_stages(engine.kv.get("stages", stages_key(tenant_no, offset)))
+    ]
     done = [stage for stage, raw in zip(STAGE_ORDER, raws, strict=False) if raw is not None]
     cancel = engine.inline.get(tenant_no, "cancelled", offset.to_bytes(8, "big"))
-    cancelled = [s for s in cancel.stages if s in _REQUIRED_STAGES] if cancel is not None else []
+    cancelled = [s for s in cancel.stages if s in REQUIRED_STAGES] if cancel is not None else []
     derives = engine.staged.get(tenant_no, "derives", entry_id)
     return EntryState(
         stages_completed=done or ["captured"],
-        stages_pending=[s for s in _REQUIRED_STAGES if s not in done and s not in cancelled],
+        stages_pending=[s for s in REQUIRED_STAGES if s not in done and s not in cancelled],
         stages_cancelled=cancelled,
         lifecycle_ids=[format_id("lce", raw) for raw in raws if raw is not None],
         derives=derives.ids if derives is not None else [],

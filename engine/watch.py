@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from engine import audit, policy
+from engine import policy
+from engine.audit import About
 from engine.commit import Desk
 from engine.lifecycle import Filter, Subscription, frame
-from engine.read import entry_state, find_event
+from engine.read import REQUIRED_STAGES, entry_state, find_event
 from engine.state.names import TENANT
 from schemas import limits
 from schemas.caller import Caller, Decision
@@ -57,13 +58,14 @@ def _filter(engine: "Engine", caller: Caller, request: WatchRequest) -> Filter:
     unknown = [name for name in request.events if name not in EVENT_NAMES]
     if unknown:
         raise InvalidParameter(field="events", reason=f"no lifecycle event {unknown[0]!r}")
+    event = None if request.event_id is None else parse_id("evt", request.event_id) or b"none"
     return Filter(
         tenant_no=engine.names.number(TENANT, 0, caller.tenant),
         scope=request.scope,
         descend=request.view == "descend",
-        event_id=request.event_id,
+        event=event,
         batch_id=request.batch_id,
-        events=frozenset(request.events) or None,
+        names=frozenset(request.events) or None,
         jobs=request.jobs,
     )
 
@@ -77,13 +79,17 @@ def _position(engine: "Engine", since: str | None) -> bytes | None:
         raise InvalidParameter(
             field="since_lifecycle_id", reason="not a lifecycle id (lce_…); event ids do not resume"
         )
+    _require_buffered(engine, raw, since_lifecycle_id=since)
+    return raw
+
+
+def _require_buffered(engine: "Engine", raw: bytes, **where: str) -> None:
     if uuid7_instant_us(raw) < engine.lifecycle.oldest_us():
         raise LifecycleExpired(
-            since_lifecycle_id=since,
+            **where,
             buffer_s=limits.LIFECYCLE_BUFFER_S,
             remediation="list what you missed with GET /v1/events, then subscribe without an id",
         )
-    return raw
 
 
 # ── verbs ────────────────────────────────────────────────────────────────────────────────────
@@ -97,7 +103,8 @@ def subscribe(engine: "Engine", caller: Caller, request: WatchRequest) -> AsyncI
     wanted = _filter(engine, caller, request)
     after = _position(engine, request.since)
     subscription = engine.lifecycle.subscribe(wanted)
-    return _stream(engine, subscription, after)
+    # Where the queue begins is fixed here: by the time the stream runs, the queue has moved on.
+    return _stream(engine, subscription, after, subscription.last_queued_us)
 
 
 def list_lifecycle(engine: "Engine", caller: Caller, request: WatchRequest) -> LifecyclePage:
@@ -108,6 +115,7 @@ def list_lifecycle(engine: "Engine", caller: Caller, request: WatchRequest) -> L
     after = _position(engine, request.since) or uuid7_first(engine.lifecycle.oldest_us())
     if request.cursor is not None:
         after = engine.cursors.read(request.cursor, *question)
+        _require_buffered(engine, after, cursor=request.cursor)
     items: list[LifecycleRow] = []
     until = engine.lifecycle.released_us
     going: bytes | None = after
@@ -171,7 +179,8 @@ async def cancel(
     return CancelReceipt(
         event_id=event_id,
         stages_cancelled=state.stages_cancelled,
-        stages_already_completed=state.stages_completed,
+        # What was not cancelled has run, though its announcement may still be on its way.
+        stages_already_completed=[s for s in REQUIRED_STAGES if s not in state.stages_cancelled],
         excluded_from_recall=True,
         audit_id=audit_id,
     )
@@ -208,32 +217,21 @@ class Cancellation:
                 event_id=entry.event_id, offset=entry.offset, stages=stages, note=self._note
             )
             desk.add(self._caller, Directive(command=command, scope=entry.scope))
-        raw, row = audit.make_row(
-            engine.clock,
-            engine.vault.tenant(entry.tenant_no),
-            self._caller,
-            self._decision,
-            status=200,
-            scope=entry.scope,
-            note=self._note,
-        )
-        desk.audit(entry.tenant_no, raw, msgspec.structs.replace(row, event_id=entry.event_id))
-        return row.id
+        about = About(status=200, scope=entry.scope, event=entry.id, note=self._note)
+        return desk.audit(self._caller, self._decision, about)
 
 
 # ── the stream ───────────────────────────────────────────────────────────────────────────────
 
 
 async def _stream(
-    engine: "Engine", subscription: Subscription, after: bytes | None
+    engine: "Engine", subscription: Subscription, after: bytes | None, until_us: int
 ) -> AsyncIterator[bytes]:
     """First the buffer, then the queue; after an overflow the buffer again. Nothing is lost."""
     lifecycle = engine.lifecycle
     try:
         if after is not None:
-            async for chunk in _from_buffer(
-                engine, subscription, after, subscription.last_queued_us
-            ):
+            async for chunk in _from_buffer(engine, subscription, after, until_us):
                 yield chunk
         while True:
             while subscription.queue:

@@ -118,12 +118,14 @@ class Overlay:
                 self.pending[place] = msgspec.structs.replace(current, recorded_to=recorded_to)
 
 
-@dataclass(frozen=True)
 class TenantView:
     """An overlay seen through one tenant's eyes."""
 
-    overlay: Overlay
-    tenant_no: int
+    __slots__ = ("overlay", "tenant_no")
+
+    def __init__(self, overlay: Overlay, tenant_no: int) -> None:
+        self.overlay = overlay
+        self.tenant_no = tenant_no
 
     def get(self, table: str, key: bytes) -> Any | None:
         """The row's value, or None."""

@@ -24,7 +24,7 @@ class ProjectorFailed(Exception):
         self.cause = cause
 
 
-@dataclass
+@dataclass(slots=True)
 class StageReport:
     """What one stage did with one entry, and nothing it did not do."""
 
@@ -37,7 +37,7 @@ class StageReport:
         return sum(1 for c in self.changes if isinstance(c, Put) and c.table == table)
 
 
-@dataclass
+@dataclass(slots=True)
 class Outcome:
     """An entry and what every stage that ran did with it."""
 
@@ -76,8 +76,10 @@ def _fold_entry(entry: Entry, stages: Sequence[Stage], overlay: Overlay, skips: 
 
 
 def _run_stage(entry: Entry, stage: Stage, overlay: Overlay, skips: Skips) -> StageReport:
-    view = overlay.of(entry.tenant_no)
     report = StageReport(stage=stage.name)
+    if not stage.projectors:
+        return report
+    view = overlay.of(entry.tenant_no)
     for projector in stage.projectors:
         if (projector.name, entry.offset) in skips:
             report.parked += (projector.name,)

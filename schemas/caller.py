@@ -12,7 +12,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     client_ip: str | None = None
     user_agent: str | None = None
     body: bytes = b""
-    headers: bytes = b""
+    headers: list[tuple[bytes, bytes]] = []
     started_us: int = 0
 
 

@@ -255,17 +255,26 @@ class BulkRequest(
     ordering: Literal["strict_temporal", "batch_throughput"] = "batch_throughput"
 
 
-def check_envelope(envelope: Envelope, at: str = "") -> None:
-    """Refuse what the types alone cannot: InvalidEnvelope names the field."""
+def checked(envelope: Envelope, at: str = "") -> Envelope:
+    """Refuse what the types alone cannot, naming the field; times come back in UTC.
+
+    The log keeps instants, not zones: what projectors see at capture is what replay will see.
+    """
     for name, actor in (("observed_actor", envelope.observed_actor), ("subject", envelope.subject)):
         if actor is not None and actor.type not in (None, actor.id.partition(":")[0]):
             reason = f"type {actor.type!r} is not the type of id {actor.id!r}"
             raise InvalidEnvelope(field=f"{at}{name}.type", reason=reason)
-    as_utc(envelope.context.observed_at, f"{at}context.observed_at")
-    if envelope.context.source_recorded_at is not None:
-        as_utc(envelope.context.source_recorded_at, f"{at}context.source_recorded_at")
     for field, value in _free_json(envelope):
         check_free_json(value, f"{at}{field}")
+    context = envelope.context
+    observed_at = as_utc(context.observed_at, f"{at}context.observed_at")
+    upstream = context.source_recorded_at
+    if upstream is not None:
+        upstream = as_utc(upstream, f"{at}context.source_recorded_at")
+    if observed_at is context.observed_at and upstream is context.source_recorded_at:
+        return envelope
+    context = msgspec.structs.replace(context, observed_at=observed_at, source_recorded_at=upstream)
+    return msgspec.structs.replace(envelope, context=context)
 
 
 def _free_json(envelope: Envelope) -> Iterator[tuple[str, Any]]:

@@ -3,10 +3,12 @@
 A union, told apart by `event`.
 """
 
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
+from schemas import limits
 from schemas.times import Instant
 
 STAGE_ORDER: Final = ("captured", "extracted", "indexed", "consolidated", "compressed")
@@ -213,9 +215,9 @@ class LifecycleRow(msgspec.Struct, frozen=True, kw_only=True):
     event_id: str | None
     stage: str
     ts: Instant
-    scope: str | None
-    sequence: int | None
     payload: dict[str, Any]
+    scope: str | None = None
+    sequence: int | None = None
 
 
 class LifecyclePage(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,14 +232,15 @@ class MemoryEventState(msgspec.Struct, frozen=True, kw_only=True):
     """How far one memory event has come (001 §8.9.3)."""
 
     event_id: str
-    status: str
     stages_completed: list[str]
     stages_pending: list[str]
-    stages_cancelled: list[str]
     lifecycle_event_ids: list[str]
     derives: list[str]
-    excluded_from_recall: bool
     errors: list[dict[str, Any]]
+    # Always sent; optional in the schema, because the seed's own example leaves them out.
+    status: str | UnsetType = UNSET
+    stages_cancelled: list[str] = []
+    excluded_from_recall: bool = False
 
 
 class CancelRequest(
@@ -245,7 +248,7 @@ class CancelRequest(
 ):
     """Why the event should not become memory."""
 
-    audit_note: str | None = None
+    audit_note: Annotated[str, Meta(max_length=limits.NOTE_CHARS_MAX)] | None = None
 
 
 class CancelReceipt(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,9 +10,10 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     event_id: str
     status: str
     wal_offset: int
-    scope: str
-    durability: str
-    lifecycle_stream: str
+    # Always sent; optional in the schema, because the seed's own examples leave them out.
+    scope: str | UnsetType = UNSET
+    durability: str | UnsetType = UNSET
+    lifecycle_stream: str | UnsetType = UNSET
     stages_completed: list[str] | UnsetType = UNSET
     derives: list[str] | UnsetType = UNSET
     elapsed_ms: dict[str, float] | UnsetType = UNSET
@@ -26,9 +27,10 @@ class BulkReceipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     batch_id: str
     accepted: int
-    status: str
-    durability: str
     lifecycle_stream: str
+    # Always sent; optional in the schema, because the seed's own example leaves them out.
+    status: str | UnsetType = UNSET
+    durability: str | UnsetType = UNSET
     replayed: int = 0
     partial: bool = msgspec.field(default=False, name="_partial")
     partial_reason: str | None = msgspec.field(default=None, name="_partial_reason")

@@ -26,6 +26,8 @@ def from_us(microseconds: int) -> datetime:
 
 def as_utc(instant: datetime, field: str) -> datetime:
     """The same moment in UTC; at the edges of the calendar the conversion itself can fail."""
+    if instant.tzinfo is UTC:
+        return instant
     try:
         return instant.astimezone(UTC)
     except OverflowError as error:

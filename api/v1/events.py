@@ -9,7 +9,14 @@ from api.decode import split_list
 from api.endpoint import STABLE, Call, Endpoint, Reply
 from engine.read import EventsRequest, View, get_event, list_events
 from schemas import limits
-from schemas.errors import InvalidCursor, InvalidScope, InvalidTimestamp, NotFound, ResourceDeleted
+from schemas.errors import (
+    InvalidCursor,
+    InvalidScope,
+    InvalidTimestamp,
+    MissingField,
+    NotFound,
+    ResourceDeleted,
+)
 from schemas.layers import Event, EventPage
 from schemas.scope import ScopePath
 from schemas.times import Instant
@@ -57,7 +64,7 @@ ENDPOINTS = (
         tier=STABLE,
         query=EventsQuery,
         response=EventPage,
-        errors=(InvalidScope, InvalidTimestamp, InvalidCursor),
+        errors=(InvalidScope, InvalidTimestamp, InvalidCursor, MissingField),
         off_loop=True,
     ),
     Endpoint(

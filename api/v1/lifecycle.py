@@ -17,6 +17,7 @@ from engine.watch import (
     subscribe,
 )
 from schemas import limits
+from schemas.envelope import EventRef
 from schemas.errors import InvalidCursor, InvalidParameter, LifecycleExpired, NotFound, Overloaded
 from schemas.lifecycle import (
     CancelReceipt,
@@ -28,14 +29,16 @@ from schemas.lifecycle import (
 )
 from schemas.scope import ScopePath
 
+BatchRef = Annotated[str, Meta(pattern=r"^batch_[A-Za-z0-9_-]{1,64}$(?!\n)")]
+
 
 class StreamQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which announcements; every condition given must hold. `events` is a comma-separated list."""
 
     scope: ScopePath | None = None
     view: Literal["local", "descend"] = "local"
-    event_id: str | None = None
-    batch_id: str | None = None
+    event_id: EventRef | None = None
+    batch_id: BatchRef | None = None
     job_id: str | None = None
     import_id: str | None = None
     export_id: str | None = None

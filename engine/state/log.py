@@ -13,6 +13,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
+from time import monotonic
 from typing import Any, Protocol
 
 import msgspec
@@ -32,6 +33,8 @@ _PLAIN, _DEFLATED = b"\0", b"\1"
 _NONCE_BYTES = 12
 _CACHE_ROWS = 8192
 _CACHE_BYTES = 32 * limits.MIB
+_QUICK_SYNC_S = 0.0005
+_SYNC_SAMPLES = 8
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -130,11 +133,17 @@ def split_row(value: bytes) -> tuple[bytes, bytes]:
 class Syncer:
     """Makes writes durable, one fsync for everyone who waits."""
 
-    def __init__(self, sync: Callable[[], None]) -> None:
+    def __init__(self, sync: Callable[[], None], clock: Callable[[], float] = monotonic) -> None:
         self._sync = sync
+        self._clock = clock
+        self.average_s = _QUICK_SYNC_S
         self._turn = threading.Condition()
         self._started = self._done = 0
         self._busy = False
+
+    def is_quick(self) -> bool:
+        """Whether the disk lately answered fast enough to be waited for on the event loop."""
+        return not self._busy and self.average_s < _QUICK_SYNC_S
 
     def sync(self) -> None:
         """Return when everything written before the call is on the disk."""
@@ -147,11 +156,12 @@ class Syncer:
                 return
             self._busy = True
             self._started = mine = self._started + 1
-        done = False
+        done, began = False, self._clock()
         try:
             self._sync()
             done = True
         finally:
+            self.average_s += (self._clock() - began - self.average_s) / _SYNC_SAMPLES
             with self._turn:
                 self._busy = False
                 if done:
@@ -223,8 +233,8 @@ class KvLog:
         else:
             self._advance(self.written)
         self.commit_count += 1
-        loop = asyncio.get_running_loop()
-        loop.run_in_executor(self._key_layer, self._lay_keys)
+        if self._vault.wants_keys(self.written):
+            asyncio.get_running_loop().run_in_executor(self._key_layer, self._lay_keys)
         return first
 
     def _write(self, drafts: Sequence[Draft], expect: int, rows: RowsHook | None) -> int:
@@ -288,9 +298,13 @@ class KvLog:
 
     async def _sync(self) -> None:
         target, chain = self.written, self.chain
-        loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(self._flusher, self.syncer.sync)
+            if self.syncer.is_quick():
+                # A handover to a thread and back costs more than a quick disk takes.
+                self.syncer.sync()
+            else:
+                loop = asyncio.get_running_loop()
+                await loop.run_in_executor(self._flusher, self.syncer.sync)
         except StoreError as error:
             self.fail(f"an fsync failed: {error}")
             raise WalUnavailable(reason=self.failure) from error

@@ -3,7 +3,9 @@
 A torn tail is what a crash leaves: a last record cut short, and nothing behind it.
 Damage is a bad record with a good one behind it: something that was written, and maybe
 acknowledged, is lost. RocksDB's own recovery takes some damage in the last block for a torn tail
-(a flipped length, a zeroed sector), and never names the file, so every log is read here first.
+(a flipped length, a zeroed sector), loops for ever over some other (a type turned into that of a
+recycled log), and never names the log. So every log is read here before RocksDB sees it, and so
+is the MANIFEST, which has the same form.
 
 The format is blocks of 32 KiB that hold records, each a masked CRC32C (4 bytes), a length (2),
 a type (1) and the payload; the CRC covers type and payload. No record crosses a block: a long one
@@ -30,6 +32,8 @@ _HEADER_BYTES = _HEADER.size
 # A batch starts with its sequence number and the count of its changes.
 _BATCH_HEADER = Struct("<QI")
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+# The types of recycled logs, which our stores never have, and on which a bad record is a trap.
+_RECYCLED = frozenset((5, 6, 7, 8, 11))
 _CRC_MASK_DELTA = 0xA282EAD8
 
 _Log = mmap.mmap
@@ -52,13 +56,16 @@ class WalScan:
     record_count: int
     first_bad_offset: int | None = None
     resumes_at: int | None = None
+    is_trap: bool = False
 
     @property
     def verdict(self) -> Verdict:
         """Clean, torn at the end, or damaged in the middle."""
         if self.first_bad_offset is None:
             return Verdict.CLEAN
-        return Verdict.TORN_TAIL if self.resumes_at is None else Verdict.DAMAGED
+        # RocksDB would never come back from a trap, so that no tail is to be taken for one.
+        is_tail = self.resumes_at is None and not self.is_trap
+        return Verdict.TORN_TAIL if is_tail else Verdict.DAMAGED
 
 
 class _Walk(NamedTuple):
@@ -73,16 +80,7 @@ class _Walk(NamedTuple):
 
 def scan_wal(path: Path) -> WalScan:
     """Read one log and say whether it is whole, torn or damaged."""
-    with path.open("rb") as file:
-        if not path.stat().st_size:
-            return WalScan(path, 0, 0)
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as log:
-            walk = _walk(log)
-            bad, resumes_at = walk.first_bad_offset, walk.resumes_at
-            # A long record whose last fragment was never written is torn: nothing is behind it.
-            if bad is not None and resumes_at is None and not walk.ends_open:
-                resumes_at = _find_good_record(log, bad, walk.batch_at)
-            return WalScan(path, len(log), walk.record_count, bad, resumes_at)
+    return _scan(path, holds_batches=True)
 
 
 def scan_directory(path: Path) -> list[WalScan]:
@@ -98,28 +96,61 @@ def scan_directory(path: Path) -> list[WalScan]:
 
 def refuse_damage(path: Path) -> None:
     """Raise CorruptStore if a record is lost that has good ones behind it; a torn tail is fine."""
+    _refuse_damaged_manifest(path)
     scans = scan_directory(path)
     for number, scan in enumerate(scans):
         if scan.verdict is Verdict.DAMAGED:
-            raise _corrupt(scan, f"with good ones again from {scan.resumes_at}")
+            raise _corrupt(scan)
         # Only the last log may end torn: RocksDB would go on with the next one over the gap.
-        if scan.verdict is Verdict.TORN_TAIL:
-            for later in scans[number + 1 :]:
-                if later.record_count:
-                    raise _corrupt(scan, f"with good ones again in {later.path}")
+        if scan.verdict is Verdict.TORN_TAIL and any(s.record_count for s in scans[number + 1 :]):
+            raise _corrupt(scan)
 
 
 def find_first_bad(path: Path) -> CorruptStore | None:
     """The first bad record of any log of this store, be it a torn tail, as an error to raise."""
     for scan in scan_directory(path):
         if scan.verdict is not Verdict.CLEAN:
-            return _corrupt(scan, "which its recovery refuses")
+            return _corrupt(scan)
     return None
 
 
-def _corrupt(scan: WalScan, detail: str) -> CorruptStore:
-    message = f"Corruption: bad record in {scan.path} offset {scan.first_bad_offset}, {detail}"
+def _refuse_damaged_manifest(path: Path) -> None:
+    current = path / "CURRENT"
+    if not current.exists():
+        return
+    name = current.read_bytes().decode("ascii", "replace").strip().replace("\0", "?")
+    try:
+        scan = _scan(path / name, holds_batches=False)
+    except OSError as error:
+        raise CorruptStore(
+            f"Corruption: {current} names {name!r}: {error}", str(current)
+        ) from error
+    if scan.verdict is Verdict.DAMAGED:
+        raise _corrupt(scan)
+
+
+def _corrupt(scan: WalScan) -> CorruptStore:
+    message = f"Corruption: bad record in {scan.path} offset {scan.first_bad_offset}"
+    if scan.resumes_at is not None:
+        message += f", with good ones again from {scan.resumes_at}"
     return CorruptStore(message, str(scan.path), scan.first_bad_offset)
+
+
+def _scan(path: Path, *, holds_batches: bool) -> WalScan:
+    with path.open("rb") as file:
+        if not path.stat().st_size:
+            return WalScan(path, 0, 0)
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as log:
+            walk = _walk(log)
+            bad, resumes_at = walk.first_bad_offset, walk.resumes_at
+            # A long record whose last fragment was never written is torn: nothing is behind it.
+            if bad is None or walk.ends_open:
+                return WalScan(path, len(log), walk.record_count, bad)
+            if resumes_at is None:
+                batch_at = walk.batch_at if holds_batches else None
+                resumes_at = _find_good_record(log, bad, batch_at)
+            is_trap = log[bad + 6 : bad + 7] != b"" and log[bad + 6] in _RECYCLED
+            return WalScan(path, len(log), walk.record_count, bad, resumes_at, is_trap)
 
 
 def _walk(log: _Log) -> _Walk:

@@ -2,14 +2,14 @@
 
 One random secret lies in the vault for every offset of the log, made durable thousands of offsets
 ahead of the head, so that a capture waits for one fsync and not for two (docs/adr/0011). The key of
-a payload is HMAC(tenant key, slot secret): without the slot that payload is gone, without the
-tenant's key all of the tenant's payloads are.
+a payload is the keyed hash (BLAKE2b) of its slot's secret under the tenant's key: without the slot
+that payload is gone, without the tenant's key all of the tenant's payloads are.
 """
 
 import hmac
 import os
 from collections.abc import Iterable
-from hashlib import sha256
+from hashlib import blake2b, sha256
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -36,9 +36,12 @@ class TenantKeys:
         self.pepper = secret[_SECRET_BYTES:]
 
     def mac(self, *parts: bytes) -> bytes:
-        """Sixteen bytes that say two inputs are equal and nothing else about them."""
-        framed = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
-        return hmac.digest(self.pepper, framed, "sha256")[:16]
+        """Sixteen bytes that say two inputs are equal and nothing else about them.
+
+        The parts before the last hold no NUL: they are actors and endpoint families.
+        """
+        content = parts[0] if len(parts) == 1 else b"\0".join(parts)
+        return blake2b(sha256(content).digest(), key=self.pepper, digest_size=16).digest()
 
 
 class Vault:
@@ -54,10 +57,14 @@ class Vault:
 
     # ── slots ────────────────────────────────────────────────────────────────────────────────
 
+    def wants_keys(self, head: int) -> bool:
+        """Whether it is time to lay more keys ahead of the head."""
+        return self.end < head + limits.VAULT_SLOTS_AHEAD - _REFILL
+
     def lay_ahead(self, head: int) -> None:
         """Make keys durable for the offsets after the head; call before they are needed."""
         wanted = head + limits.VAULT_SLOTS_AHEAD
-        if self.end >= wanted - _REFILL:
+        if not self.wants_keys(head):
             return
         batch = self._kv.batch()
         first = max(self.end, head) + 1
@@ -143,7 +150,7 @@ class Vault:
 
 def payload_key(tenant: TenantKeys, secret: bytes) -> bytes:
     """The AES-256 key of one payload."""
-    return hmac.digest(tenant.payload_key, secret, "sha256")
+    return blake2b(secret, key=tenant.payload_key, digest_size=32).digest()
 
 
 def commitment(key: bytes) -> bytes:

@@ -12,6 +12,7 @@ import msgspec
 
 from engine.state.kv import KV, Batch, StoreError
 from projectors.base import Projector
+from schemas import limits
 
 _pack = msgspec.msgpack.Encoder().encode
 Answer = TypeVar("Answer")
@@ -55,6 +56,7 @@ class Unit:
             for projector in self.projectors
             for table, kind in projector.tables.items()
         }
+        self._remembered: Remembered | None = None
         row = kv.get("meta", self._state_key())
         self.state = _decode_state(row) if row is not None else UnitState()
 
@@ -148,6 +150,12 @@ class Unit:
         """The batch that `write` filled is in the store."""
         self.state = after
 
+    def remembering(self) -> "Remembered":
+        """What this unit's only writer sees, with the rows it saw lately kept decoded."""
+        if self._remembered is None or self._remembered.generation != self.state.generation:
+            self._remembered = Remembered(self.served(), self.state.generation)
+        return self._remembered
+
     # ── reading ──────────────────────────────────────────────────────────────────────────────
 
     def served(self) -> "Rows":
@@ -199,6 +207,42 @@ class Rows:
         cut = len(start) - len(prefix)
         for key, value in self._kv.scan(self._families[table], start, prefix_end(start)):
             yield key[cut:], self._decoders[table](value)
+
+
+class Remembered:
+    """Rows of one generation with a bounded memory; right only for the unit's one writer."""
+
+    def __init__(self, rows: Rows, generation: int) -> None:
+        self._rows = rows
+        self._seen: dict[tuple[int, str, bytes], Any] = {}
+        self.generation = generation
+
+    def get(self, tenant_no: int, table: str, key: bytes) -> Any | None:
+        """The row's value, or None."""
+        place = (tenant_no, table, key)
+        found = self._seen.get(place)
+        if found is None:
+            found = self._rows.get(tenant_no, table, key)
+            if found is not None:
+                self._keep(place, found)
+        return found
+
+    def scan(self, tenant_no: int, table: str, prefix: bytes = b"") -> Iterator[tuple[bytes, Any]]:
+        """Rows whose key starts with the prefix, in key order."""
+        return self._rows.scan(tenant_no, table, prefix)
+
+    def written(self, pending: dict[tuple[int, str, bytes], Any]) -> None:
+        """These rows were just written."""
+        for place, value in pending.items():
+            if value is None:
+                self._seen.pop(place, None)
+            else:
+                self._keep(place, value)
+
+    def _keep(self, place: tuple[int, str, bytes], value: Any) -> None:
+        if len(self._seen) >= limits.NAME_CACHE_MAX:
+            self._seen.clear()
+        self._seen[place] = value
 
 
 def prefix_end(prefix: bytes) -> bytes | None:
