@@ -16,7 +16,7 @@ from schemas.errors import (
     InvalidTimestamp,
     MissingField,
 )
-from schemas.times import Instant
+from schemas.times import Instant, as_utc
 
 _AT = re.compile(r" - at `(?:key in )?\$?(?P<path>[^`]*)`$")
 _NAMED = re.compile(r"(?P<what>missing required|contains unknown) field `(?P<field>[^`]*)`")
@@ -82,7 +82,7 @@ def _instant(name: str, value: str) -> datetime:
     """A time, strictly: the lax reading of numbers would take `since=2026` for seconds of 1970."""
     try:
         # A `+` in a query means a space; in a time with an offset it was meant as a plus.
-        return msgspec.convert(value.replace(" ", "+"), Instant)
+        return as_utc(msgspec.convert(value.replace(" ", "+"), Instant), name)
     except msgspec.ValidationError as error:
         raise InvalidTimestamp(field=name, reason=str(error)) from error
 

@@ -29,7 +29,8 @@ STATUS: Final[dict[type[EngineError], int]] = {
 }
 """A class not listed has the status of its nearest ancestor."""
 
-DOCUMENTATION = "https://docs.cortexdb.ai/errors/"
+DOCUMENTATION = "/v1/errors/"
+"""Every server explains its own codes; a link that needs the network would not do offline."""
 _json = msgspec.json.Encoder().encode
 
 

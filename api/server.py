@@ -1,5 +1,6 @@
 """How does the server run, and how does it stop?"""
 
+import gc
 import socket
 import sys
 from types import FrameType
@@ -12,6 +13,9 @@ from engine.settings import Settings
 from schemas import limits
 
 
+_GC_YOUNG = 10_000
+
+
 class Server(uvicorn.Server):
     """uvicorn, which says where it listens, and ends open streams when it is asked to stop."""
 
@@ -22,6 +26,9 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then say the address on standard output, also for scripts that asked port 0."""
         await super().startup(sockets)
+        # What is there now stays: without it every full collection walks all modules again.
+        gc.freeze()
+        gc.set_threshold(_GC_YOUNG, 20, 20)
         for server in self.servers:
             for listener in server.sockets:
                 host, port = listener.getsockname()[:2]
@@ -34,6 +41,8 @@ class Server(uvicorn.Server):
         if engine is not None:
             engine.lifecycle.close_all()
         super().handle_exit(sig, frame)
+        # uvicorn would raise the signal again after draining, and the exit code would say we died.
+        self._captured_signals.clear()
 
 
 def make_server(settings: Settings) -> Server:

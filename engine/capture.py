@@ -8,12 +8,13 @@ from engine import policy
 from engine.audit import About
 from engine.commit import Desk, encode_body
 from engine.read import entry_state, find_event
+from engine.state.kv import StoreWriteFailed
 from engine.state.names import TENANT
 from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import Experience
 from schemas.envelope import BulkRequest, Envelope, checked, full_envelopes, scopes_of
-from schemas.errors import IdempotencyConflict, InvalidEnvelope, PolicyDenied
+from schemas.errors import IdempotencyConflict, InvalidEnvelope, PolicyDenied, WalUnavailable
 from schemas.ids import parse_id
 from schemas.receipts import BulkReceipt, Receipt
 
@@ -166,7 +167,11 @@ class Experiences:
         self._caller = caller
         self._decision = decision
         self._tenant_no = engine.names.number(TENANT, 0, caller.tenant)
-        self._keys = engine.vault.tenant(self._tenant_no)
+        try:
+            self._keys = engine.vault.tenant(self._tenant_no)
+        except StoreWriteFailed as error:
+            engine.log.fail(f"the vault does not take keys: {error}")
+            raise WalUnavailable(reason=engine.log.failure) from error
         place = (caller.actor.encode(), family.encode())
         self._sealed = [self._seal(envelope, place) for envelope in envelopes]
         self.entry_count = len(self._sealed)

@@ -21,7 +21,7 @@ from engine.state.kv import Batch
 from engine.state.log import Draft, KvLog
 from engine.state.names import ACTOR, SCOPE, TENANT, Names
 from engine.state.vault import Vault
-from engine.state.views import Unit
+from engine.state.views import Unit, build_request
 from projectors.base import Overlay
 from projectors.fold import fold_inline
 from schemas import limits
@@ -34,7 +34,7 @@ from schemas.entry import (
     Directive,
     Entry,
     Experience,
-    Park,
+    Unpark,
     scope_of,
 )
 from schemas.errors import EngineError, Internal, Overloaded, WalUnavailable
@@ -262,6 +262,11 @@ class Committer:
                 for future, _ in answers:
                     _fail(future, error)
                 return
+            except Exception as error:  # noqa: BLE001 - nobody is left waiting for an answer
+                self.log.fail(f"a commit failed: {error!r}")
+                for future, _ in answers:
+                    _fail(future, WalUnavailable(reason=self.log.failure))
+                return
         for future, answer in answers:
             if not future.done():
                 future.set_result(answer)
@@ -309,18 +314,20 @@ class Committer:
 
     def _announce_directive(self, batch: Batch, entry: Entry, body: Directive) -> None:
         command = body.command
+        if isinstance(command, Unpark):
+            # What is taken back in and the rebuild that takes it are durable together.
+            batch.put("meta", build_request("staged"), b"1")
+            return
         if isinstance(command, Cancel):
             name = "cancelled"
             payload: dict[str, Any] = {"stages_cancelled": command.stages}
-        elif isinstance(command, Park):
+        else:
             name = "parked"
             payload = {
                 "projector": command.projector,
                 "error": command.error,
                 "attempts": command.attempts,
             }
-        else:
-            return
         event = parse_id("evt", command.event_id)
         note = Note(name, body.scope, event, None, None, payload)
         self.lifecycle.add(batch, entry.tenant_no, note)

@@ -16,11 +16,12 @@ from engine.clock import Clock
 from engine.lifecycle import Lifecycle, Note
 from engine.state.kv import KV, Batch, StoreError
 from engine.state.log import KvLog, Row
-from engine.state.views import Unit
+from engine.state.views import Unit, build_request
 from projectors.base import Close, Drop, Overlay, Put, Stage
 from projectors.fold import Outcome, ProjectorFailed, Skips, StageReport, fold_stages
 from schemas import limits
 from schemas.entry import KINDS, Cancel, Directive, Entry, Experience, Park, Unpark
+from schemas.errors import Unavailable
 from schemas.ids import uuid7_instant_us
 from schemas.lifecycle import STAGE_ORDER
 
@@ -62,6 +63,7 @@ class Daemon:
         self.failure: str | None = None
         self._lock = threading.Lock()
         self._skips: set[tuple[str, int]] = set()
+        self._held: dict[int, int] = {}
         self._attempts: dict[tuple[str, int], int] = {}
         self._wake = threading.Event()
         self._stopping = threading.Event()
@@ -74,14 +76,13 @@ class Daemon:
 
     def prepare(self) -> None:
         """Decide what to build, and learn what to skip."""
-        requested = self._kv.get("meta", b"rebuild.staged") is not None
-        stale = self.unit.state.generation > 0 and not self.unit.is_current()
-        if self.unit.state.building is not None:
-            self.unit.ensure_families()
-        elif self.unit.state.generation == 0 or stale or requested:
+        if self.unit.needs_build():
             self.unit.begin_build()
         else:
             self.unit.ensure_families()
+        if self.unit.state.generation == 0 and self.unit.state.announced == 0:
+            # Nothing was ever derived: readers get the empty views at once.
+            self._finish_build()
         self._learn_skips()
         self.unit.drop_leftovers()
         for stage in STAGE_ORDER[1:]:
@@ -106,7 +107,7 @@ class Daemon:
     def request_rebuild(self) -> None:
         """Build every staged view anew beside the old rows, then swap. Survives a restart."""
         batch = self._kv.batch()
-        batch.put("meta", b"rebuild.staged", b"1")
+        batch.put("meta", build_request(self.unit.name), b"1")
         self._kv.write(batch)
         self._rebuild.set()
         self._wake.set()
@@ -156,7 +157,7 @@ class Daemon:
             return True
         if failed is not None:
             self._retry_or_park(failed)
-        return True
+        return bool(outcomes) or failed is not None
 
     def _fold(self, rows: list[Row]) -> tuple[list[Outcome], Overlay, ProjectorFailed | None]:
         """Fold rows until one fails or the batch is full by bytes or time."""
@@ -165,6 +166,8 @@ class Daemon:
         skips = self.skips()
         size, started = 0, self._clock.elapsed_s()
         for row in rows:
+            if self._is_undecided(row.header.offset):
+                break
             try:
                 outcomes.extend(fold_stages([self._entry_of(row)], self._stages, overlay, skips))
             except ProjectorFailed as failed:
@@ -217,7 +220,6 @@ class Daemon:
 
     def _finish_build(self) -> None:
         batch = self._kv.batch()
-        batch.delete("meta", b"rebuild.staged")
         batch.delete_range("feed", b"", b"\xff" * 9)
         self._kv.write(batch)
         self.unit.swap()
@@ -251,7 +253,8 @@ class Daemon:
         """Read every directive after the cursor: a park or a cancel lies after what it skips."""
         found = collect_skips(self._log, self._entry_of, self.unit.cursor + 1)
         with self._lock:
-            self._skips = found
+            held = {(stage.name, offset) for offset in self._held for stage in self._stages}
+            self._skips = found | held
 
     def hold(self, offset: int) -> list[str]:
         """Cancel what has not run for an entry: the stages that now never will."""
@@ -260,7 +263,16 @@ class Daemon:
                 return []
             stages = [stage.name for stage in self._stages]
             self._skips.update((name, offset) for name in stages)
+            self._held[offset] = self._log.written
             return stages
+
+    def _is_undecided(self, offset: int) -> bool:
+        """Whether a cancellation was decided that the log does not hold yet: a crash would undo it.
+
+        The writer decides on its head, so the directive is in the batch that moves it.
+        """
+        decided_at = self._held.get(offset)
+        return decided_at is not None and self._log.written <= decided_at
 
     def _is_stale(self, outcome: Outcome) -> bool:
         offset = outcome.entry.offset
@@ -270,11 +282,14 @@ class Daemon:
         if self._skips:
             with self._lock:
                 self._skips = {skip for skip in self._skips if skip[1] > checkpoint}
+                self._held = {at: head for at, head in self._held.items() if at > checkpoint}
 
     # ── poison ───────────────────────────────────────────────────────────────────────────────
 
     def _retry_or_park(self, failed: ProjectorFailed) -> None:
         """Try again a few times, further apart; then park the entry by a directive in the log."""
+        if isinstance(failed.cause, StoreError):
+            raise failed.cause  # the store is broken, not the entry
         place = (failed.projector, failed.entry.offset)
         attempts = self._attempts[place] = self._attempts.get(place, 0) + 1
         if attempts < limits.PARK_ATTEMPTS:
@@ -282,7 +297,12 @@ class Daemon:
             return
         if self.park is None:
             raise failed
-        self.park(failed.entry, failed, attempts)
+        try:
+            self.park(failed.entry, failed, attempts)
+        except Unavailable:
+            # The log takes nothing now; the entry is tried again, and parked when it does.
+            self._stopping.wait(min(0.01 * 2**attempts, _IDLE_S))
+            return
         del self._attempts[place]
         with self._lock:
             self._skips.add(place)
@@ -290,8 +310,8 @@ class Daemon:
 
 def collect_skips(log: KvLog, entry_of: EntryOf, start: int) -> set[tuple[str, int]]:
     """What replay from an offset must leave out, by the directives in the log."""
+    # Also what is written and not yet durable: nothing written after it outlives it.
     offsets = [header.offset for header, _, _ in log.headers(start) if header.kind == _DIRECTIVE]
-    offsets = [offset for offset in offsets if offset <= log.head()]
     skips: set[tuple[str, int]] = set()
     for row in log.read_many(offsets):
         body = entry_of(row).body

@@ -27,6 +27,10 @@ class Disk:
         """Whether writes must stop."""
         return self.free_bytes() < self._low_water
 
+    def is_tight(self) -> bool:
+        """Whether a store may not find room to open: this is what the ballast was laid for."""
+        return self.free_bytes() < max(self._low_water, self._ballast_bytes)
+
     def make_room(self) -> bool:
         """Give the ballast back so that the store can open; whether there was any to give."""
         if not self._ballast.exists():

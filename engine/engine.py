@@ -22,7 +22,7 @@ from engine.state import log as log_state
 from engine.state import names as names_state
 from engine.state.anchors import Anchors
 from engine.state.integrity import check_tail
-from engine.state.keys import load_secret
+from engine.state.keys import load_secret, sync_directory, write_durably
 from engine.state.kv import KV, StoreError
 from engine.state.log import KvLog, Row
 from engine.state.names import TENANT, Names
@@ -119,7 +119,7 @@ def open_stores(settings: Settings, *, read_only: bool = False) -> Stores:
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     _check_format(data)
     disk = Disk(data, settings.disk_low_water_mb, settings.ballast_mb)
-    if not read_only and disk.is_low():
+    if not read_only and disk.is_tight():
         disk.make_room()
     master = load_secret(data / "keys" / "master.key")
     anchors = Anchors(data / "anchors.log", load_secret(data / "keys" / "anchor.key"))
@@ -128,6 +128,10 @@ def open_stores(settings: Settings, *, read_only: bool = False) -> Stores:
     kv = RocksKV.open(data / "store", FAMILIES, read_only=read_only)
     try:
         vault_kv = RocksKV.open(data / "vault", VAULT_FAMILIES, read_only=read_only)
+        if not read_only:
+            # The names of the databases, and of the directory itself, may be new.
+            sync_directory(data)
+            sync_directory(data.absolute().parent)
     except BaseException:
         kv.close()
         raise
@@ -137,7 +141,7 @@ def open_stores(settings: Settings, *, read_only: bool = False) -> Stores:
 def _check_format(data: Path) -> None:
     mark = data / "format"
     if not mark.exists():
-        mark.write_text(FORMAT)
+        write_durably(mark, FORMAT.encode())
     elif mark.read_text() != FORMAT:
         found = mark.read_text().strip()
         raise StoreError(f"{data} holds {found!r}; this version reads {FORMAT.strip()!r}")

@@ -26,6 +26,7 @@ def rebuild_inline(unit: Unit, log: KvLog, entry_of: EntryOf) -> None:
     """At start: build inline views anew when their projectors changed, or are new."""
     if unit.is_current() and unit.state.building is None:
         unit.ensure_families()
+        unit.drop_leftovers()
         return
     unit.begin_build()
     replay_inline(unit, log, entry_of, log.head(), _silent)

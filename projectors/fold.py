@@ -86,10 +86,10 @@ def _run_stage(entry: Entry, stage: Stage, overlay: Overlay, skips: Skips) -> St
             continue
         try:
             changes = tuple(projector.project(entry, view))
+            for change in changes:
+                overlay.apply(entry.tenant_no, change)
         except Exception as error:
             raise ProjectorFailed(projector.name, entry, error) from error
-        for change in changes:
-            overlay.apply(entry.tenant_no, change)
         report.changes.extend(changes)
     for change in tuple(back_pointers(report.changes, view)):
         overlay.apply(entry.tenant_no, change)

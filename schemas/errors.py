@@ -297,3 +297,16 @@ class Internal(EngineError):
     code = "INTERNAL"
     retriable = True
     summary = "An unexpected error occurred."
+
+
+REMEDIES: dict[type[EngineError], str] = {
+    InvalidRequest: "Change the request: the details name the field and the reason.",
+    Unauthenticated: "Present a valid token, and an X-Cortex-Actor that matches it.",
+    Denied: "Ask for the capability that the details name, at the tier that denied it.",
+    NotFound: "It is not here: check the id, or list what there is.",
+    Conflict: "Read the current state again, then decide; a retry as is fails again.",
+    RateLimited: "Wait as long as Retry-After says, then retry.",
+    Unavailable: "Retry the same request, with the same idempotency key, after Retry-After.",
+    Internal: "Retry once with the same idempotency key; then report it with the request id.",
+}
+"""What to do, a line a group."""

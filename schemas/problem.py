@@ -14,3 +14,19 @@ class ErrorEnvelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     details: dict[str, Any] = {}
     retriable: bool
     documentation: str | None = None
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """What an error code means."""
+
+    error_code: str
+    status: int
+    retriable: bool
+    meaning: str
+    remedy: str
+
+
+class ProblemList(msgspec.Struct, frozen=True, kw_only=True):
+    """The error catalogue."""
+
+    items: list[Problem]

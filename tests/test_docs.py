@@ -5,6 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.engine import FAMILIES
+from engine.settings import ENVIRONMENT, load_settings
+from engine.state.vault import FAMILIES as VAULT_FAMILIES
+from schemas import errors
+
 ROOT = Path(__file__).resolve().parent.parent
 ADR = ROOT / "docs" / "adr"
 PAGES = sorted(ADR.glob("[0-9]*.md"))
@@ -15,6 +20,17 @@ HEADER = re.compile(
 )
 ROW = re.compile(
     r"^\| \[(?P<number>\d{4})\]\((?P<file>[^)]+)\) \| (?P<title>.+) \| (?P<status>.+) \|$"
+)
+ADDED_ERRORS = (
+    errors.InvalidParameter,
+    errors.InvalidCursor,
+    errors.InvalidActor,
+    errors.BodyTooLarge,
+    errors.BodyTimeout,
+    errors.UnsupportedMediaType,
+    errors.MethodNotAllowed,
+    errors.LifecycleExpired,
+    errors.Overloaded,
 )
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:|#)([^)#]+)")
 
@@ -94,3 +110,40 @@ def test_changelog_has_an_unreleased_part():
 
     assert "# Changelog" == lines[0]
     assert "## [Unreleased]" in lines
+
+
+def text_of(*names: str) -> str:
+    return "\n".join((ROOT / name).read_text(encoding="utf-8") for name in names)
+
+
+@pytest.mark.parametrize("variable", sorted(ENVIRONMENT.values()))
+def test_every_setting_is_in_the_readme(variable):
+    """A setting that no page names might as well not be there."""
+    assert f"| `{variable}` |" in text_of("README.md")
+
+
+def test_readme_defaults_are_the_defaults():
+    """The table of settings says what happens when nothing is set."""
+    readme = text_of("README.md")
+    defaults = load_settings(environment={})
+
+    for name, variable in ENVIRONMENT.items():
+        assert f"| `{variable}` | `{getattr(defaults, name)}` |" in readme
+
+
+def test_every_family_and_module_is_in_the_architecture():
+    """A newcomer finds every column family, and every organ of the engine, on one page."""
+    page = text_of("ARCHITECTURE.md")
+    families = {*FAMILIES, *VAULT_FAMILIES}
+    organs = [path.name for path in (ROOT / "engine").glob("*.py") if path.stem != "__init__"]
+
+    assert [] == sorted(name for name in families if f"`{name}`" not in page)
+    assert [] == sorted(name for name in organs if f"`{name}`" not in page)
+
+
+def test_codes_and_events_beyond_the_seed_are_listed_as_deviations():
+    """What we add to the contract's catalogues stands in docs/deviations.md."""
+    page = text_of("docs/deviations.md")
+    ours = {kind.code for kind in ADDED_ERRORS} | {"cancelled", "parked"}
+
+    assert [] == sorted(code for code in ours if f"`{code}`" not in page)

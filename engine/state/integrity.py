@@ -117,10 +117,13 @@ def _check_indexes(log: KvLog, kv: KV) -> int:
     wanted = {"ids": 0, "scope_log": 0}
     for header, _, _ in log.headers(log.base_offset + 1):
         for (family, key), value in expected_rows(header).items():
+            row = kv.get(family, key)
             if family in wanted:
                 wanted[family] += 1
-                if kv.get(family, key) != value:
-                    raise CorruptStore(f"entry {header.offset} is missing from {family}")
+            elif row is not None and row[:8] > value[:8]:
+                continue  # the key was used again: a later entry holds it
+            if row != value:
+                raise CorruptStore(f"entry {header.offset} is missing from {family}")
     for family, count in wanted.items():
         found = sum(1 for _ in kv.scan(family))
         if found != count:

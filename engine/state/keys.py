@@ -23,16 +23,22 @@ def _make_secret(path: Path) -> bytes:
     """Write a new key durably before anything is encrypted with it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     secret = os.urandom(SECRET_BYTES)
+    write_durably(path, secret)
+    sync_directory(path.parent.parent)
+    return secret
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """A small file, for its owner alone: whole and on the disk when this returns."""
     partial = path.with_suffix(".new")
     handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        os.write(handle, secret)
+        os.write(handle, content)
         os.fsync(handle)
     finally:
         os.close(handle)
     partial.rename(path)
     sync_directory(path.parent)
-    return secret
 
 
 def sync_directory(path: Path) -> None:

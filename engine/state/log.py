@@ -130,6 +130,19 @@ def split_row(value: bytes) -> tuple[bytes, bytes]:
     return value[:-_CHAIN_BYTES], value[-_CHAIN_BYTES:]
 
 
+def read_header(place: bytes, value: bytes) -> tuple[Header, bytes, bytes]:
+    """(header, its raw bytes, its chain) of a stored row; what cannot be is named by its place."""
+    raw, chain = split_row(value)
+    offset = int.from_bytes(place, "big")
+    try:
+        header = _decode_header(raw)
+    except msgspec.MsgspecError as error:
+        raise CorruptStore(f"the header of entry {offset} cannot be read: {error}") from error
+    if header.offset != offset:
+        raise CorruptStore(f"entry {offset} says it is entry {header.offset}")
+    return header, raw, chain
+
+
 class Syncer:
     """Makes writes durable, one fsync for everyone who waits."""
 
@@ -192,25 +205,27 @@ class KvLog:
         self._cache_bytes = 0
         self.failure: str | None = None
         self.commit_count = 0
-        self.base_offset, self.base_chain = self._load_base()
+        self.base_offset, self.base_chain = 0, GENESIS
         self.written, self.chain, self.last_recorded_us = self._load_head()
         self._durable = self.written
         self._anchor_point = (self.written, self.chain)
 
     # ── opening ──────────────────────────────────────────────────────────────────────────────
 
-    def _load_base(self) -> tuple[int, bytes]:
+    def _load_base(self) -> tuple[int, bytes, int]:
         row = self._kv.get("meta", b"log.base")
-        return (0, GENESIS) if row is None else (int.from_bytes(row[:8], "big"), row[8:])
+        if row is None:
+            return 0, GENESIS, 0
+        chain, recorded = row[8 : 8 + _CHAIN_BYTES], row[8 + _CHAIN_BYTES :]
+        return int.from_bytes(row[:8], "big"), chain, int.from_bytes(recorded, "big")
 
     def _load_head(self) -> tuple[int, bytes, int]:
+        base = self._load_base()
+        self.base_offset, self.base_chain, _ = base
         for key, value in self._kv.scan("log", reverse=True, limit=1):
-            raw, chain = split_row(value)
-            header = _decode_header(raw)
-            if offset_key(header.offset) != key:
-                raise CorruptStore(f"the log's last row {key.hex()} says it is {header.offset}")
+            header, _, chain = read_header(key, value)
             return header.offset, chain, header.recorded_us
-        return self.base_offset, self.base_chain, 0
+        return base
 
     def prepare(self) -> None:
         """Make ready for appends: keys for the next entries are laid, and none is missing."""
@@ -227,6 +242,10 @@ class KvLog:
         self, drafts: Sequence[Draft], *, expect: int, rows: RowsHook | None = None
     ) -> int:
         """Append all or nothing, contiguous, durable on return; the first offset."""
+        if self._vault.end < self.written + len(drafts):
+            # A key is used once it is durable, not before: wait for more (docs/adr/0011).
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._key_layer, self._lay_keys, len(drafts))
         first = self._write(drafts, expect, rows)
         if not self.buffered:
             await self._sync()
@@ -243,13 +262,13 @@ class KvLog:
         if expect != self.written:
             raise Fenced(self.written)
         first, chain = self.written + 1, self.chain
-        batch = self._kv.batch()
         fresh: list[Row] = []
-        for index, draft in enumerate(drafts):
-            row = self._seal(batch, first + index, chain, draft)
-            chain = row.chain
-            fresh.append(row)
         try:
+            batch = self._kv.batch()
+            for index, draft in enumerate(drafts):
+                row = self._seal(batch, first + index, chain, draft)
+                chain = row.chain
+                fresh.append(row)
             with self._order:
                 if rows is not None:
                     rows(batch, first)
@@ -317,9 +336,9 @@ class KvLog:
         if self.buffered and self.failure is None:
             await self._sync()
 
-    def _lay_keys(self) -> None:
+    def _lay_keys(self, entries: int = 0) -> None:
         try:
-            self._vault.lay_ahead(self.written)
+            self._vault.lay_ahead(self.written + entries)
         except StoreError as error:
             self.fail(f"the vault does not take keys: {error}")
 
@@ -388,10 +407,7 @@ class KvLog:
     ) -> Row:
         if value is None:
             raise CorruptStore(f"entry {offset} is missing from the log")
-        raw, chain = split_row(value)
-        header = _decode_header(raw)
-        if header.offset != offset:
-            raise CorruptStore(f"entry {offset} says it is entry {header.offset}")
+        header, _, chain = read_header(offset_key(offset), value)
         if cipher is None or secret is None:
             if self._kv.get("erased", offset_key(offset)) is None:
                 lost = "payload" if cipher is None else "key"
@@ -416,11 +432,7 @@ class KvLog:
         """(header, its raw bytes, its chain) from `start` on, below `end`; no body is opened."""
         stop = None if end is None else offset_key(end)
         for key, value in self._kv.scan("log", offset_key(start), stop):
-            raw, chain = split_row(value)
-            header = _decode_header(raw)
-            if offset_key(header.offset) != key:
-                raise CorruptStore(f"row {key.hex()} of the log says it is {header.offset}")
-            yield header, raw, chain
+            yield read_header(key, value)
 
     async def tail(self, start: int) -> AsyncIterator[Row]:
         """Rows from `start` on, and then each new one as it becomes durable."""
@@ -428,7 +440,7 @@ class KvLog:
             rows = self.read(start, limits.PROJECT_ENTRIES_MAX)
             for row in rows:
                 yield row
-            start += len(rows)
+                start = row.header.offset + 1
             if not rows:
                 waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                 self._waiters.append(waiter)
@@ -479,15 +491,17 @@ class KvLog:
         before = min(before, self._durable + 1)
         if before <= self.base_offset + 1:
             return
-        chain = next(self.headers(before - 1))[2]
         gone = [header for header, _, _ in self.headers(self.base_offset + 1, before)]
+        chain = next(self.headers(before - 1))[2]
         batch = self._kv.batch()
         for header in gone:
             self._forget(header.offset)
-            unindex_header(batch, header)
+            unindex_header(batch, header, self.replayed(header.tenant_no, header.idem))
         for family in ("log", "payload", "erased"):
             batch.delete_range(family, b"", offset_key(before))
-        batch.put("meta", b"log.base", offset_key(before - 1) + chain)
+        # The last time recorded stays too: it may not go back when no entry is left to tell it.
+        recorded = gone[-1].recorded_us.to_bytes(8, "big")
+        batch.put("meta", b"log.base", offset_key(before - 1) + chain + recorded)
         self._kv.write(batch)
         self.syncer.sync()
         self.base_offset, self.base_chain = before - 1, chain
@@ -514,12 +528,12 @@ def index_header(batch: Batch, header: Header) -> None:
         batch.put("idem", tenant + header.idem, place + header.body_mac)
 
 
-def unindex_header(batch: Batch, header: Header) -> None:
+def unindex_header(batch: Batch, header: Header, holder: tuple[int, bytes] | None) -> None:
     """Take those rows away again; a key that a later entry holds stays that entry's."""
     tenant, place = header.tenant_no.to_bytes(4, "big"), offset_key(header.offset)
     batch.delete("ids", tenant + header.id)
     batch.delete("scope_log", tenant + header.scope_no.to_bytes(4, "big") + place)
-    if header.idem:
+    if holder is not None and holder[0] == header.offset:
         batch.delete("idem", tenant + header.idem)
 
 

@@ -4,6 +4,7 @@ Headers and keys hold numbers only: the names are personal, and this table can b
 """
 
 import hmac
+import threading
 
 from engine.state.kv import KV, Batch
 from schemas import limits
@@ -26,15 +27,18 @@ class Names:
         self._names: dict[tuple[bytes, int, int], str] = {}
         self._last: dict[tuple[bytes, int], int] = {}
         self._fresh: list[tuple[bytes, int, str, int]] = []
+        # Readers look names up in threads of their own, and one number may not be given twice.
+        self._lock = threading.RLock()
 
     def number(self, kind: bytes, tenant_no: int, name: str) -> int:
         """The number of a name, given now if it is new; `write_fresh` must follow."""
         place = (kind, tenant_no, name)
         found = self._numbers.get(place)
         if found is None:
-            found = self.known(kind, tenant_no, name)
-            if found is None:
-                found = self._give(kind, tenant_no, name)
+            with self._lock:
+                found = self.known(kind, tenant_no, name)
+                if found is None:
+                    found = self._give(kind, tenant_no, name)
         return found
 
     def known(self, kind: bytes, tenant_no: int, name: str) -> int | None:
@@ -73,10 +77,11 @@ class Names:
 
     def write_fresh(self, batch: Batch) -> None:
         """Put the names given since the last call into the batch that uses them."""
-        for kind, tenant_no, name, number in self._fresh:
+        with self._lock:
+            fresh, self._fresh = self._fresh, []
+        for kind, tenant_no, name, number in fresh:
             batch.put("names", self._name_key(kind, tenant_no, name), _number(number))
             batch.put("names", self._number_key(kind, tenant_no, number), name.encode())
-        self._fresh.clear()
 
     def _give(self, kind: bytes, tenant_no: int, name: str) -> int:
         last = self._last.get((kind, tenant_no))
@@ -95,11 +100,12 @@ class Names:
         return 0
 
     def _remember(self, kind: bytes, tenant_no: int, name: str, number: int) -> None:
-        if len(self._numbers) >= limits.NAME_CACHE_MAX and not self._fresh:
-            self._numbers.clear()
-            self._names.clear()
-        self._numbers[kind, tenant_no, name] = number
-        self._names[kind, tenant_no, number] = name
+        with self._lock:
+            if len(self._numbers) >= limits.NAME_CACHE_MAX and not self._fresh:
+                self._numbers.clear()
+                self._names.clear()
+            self._numbers[kind, tenant_no, name] = number
+            self._names[kind, tenant_no, number] = name
 
     @staticmethod
     def _prefix(kind: bytes, tenant_no: int) -> bytes:

@@ -8,6 +8,7 @@ that payload is gone, without the tenant's key all of the tenant's payloads are.
 
 import hmac
 import os
+import threading
 from collections.abc import Iterable
 from hashlib import blake2b, sha256
 
@@ -20,6 +21,7 @@ from schemas import limits
 FAMILIES = ("slots", "tenants")
 _NONCE_BYTES = 12
 _SECRET_BYTES = 32
+_OFFSET_BYTES = 8
 _REFILL = limits.VAULT_SLOTS_AHEAD // 4
 
 
@@ -52,6 +54,7 @@ class Vault:
         self._wrap = AESGCM(hmac.digest(master_key, b"strata vault wrapping key", "sha256"))
         self._ready: dict[int, bytes] = {}
         self._tenants: dict[int, TenantKeys] = {}
+        self._meeting = threading.Lock()
         last = next(iter(kv.scan("slots", reverse=True, limit=1)), None)
         self.end = int.from_bytes(last[0], "big") if last else 0
 
@@ -119,7 +122,11 @@ class Vault:
         """A tenant's keys; made durable at first use."""
         keys = self._tenants.get(tenant_no)
         if keys is None:
-            keys = self._tenants[tenant_no] = TenantKeys(self._tenant_secret(tenant_no))
+            # Readers come in threads of their own: two keys for one tenant would lose its payloads.
+            with self._meeting:
+                keys = self._tenants.get(tenant_no)
+                if keys is None:
+                    keys = self._tenants[tenant_no] = TenantKeys(self._tenant_secret(tenant_no))
         return keys
 
     def _tenant_secret(self, tenant_no: int) -> bytes:
@@ -143,8 +150,10 @@ class Vault:
     def _open(self, row: bytes, place: bytes) -> bytes:
         try:
             return self._wrap.decrypt(row[:_NONCE_BYTES], row[_NONCE_BYTES:], place)
-        except InvalidTag as error:
-            message = f"vault row {place.hex()} does not open: wrong master key, or damaged"
+        except (InvalidTag, ValueError) as error:
+            whose = "entry" if len(place) == _OFFSET_BYTES else "tenant"
+            number = int.from_bytes(place, "big")
+            message = f"the key of {whose} {number} does not open: wrong master key, or damaged"
             raise CorruptStore(message) from error
 
 

@@ -26,6 +26,7 @@ class UnitState(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, int] = {}
     building: int | None = None
     building_checkpoint: int = 0
+    building_versions: dict[str, int] = {}
     announced: int = 0
 
 
@@ -35,6 +36,11 @@ _decode_state = msgspec.msgpack.Decoder(UnitState).decode
 def family_of(projector: str, generation: int) -> str:
     """The family that holds a projector's rows of a generation."""
     return f"view.{projector}@{generation}"
+
+
+def build_request(unit: str) -> bytes:
+    """The row that asks for a unit to be built anew; it rides with what makes that needed."""
+    return b"rebuild." + unit.encode()
 
 
 def row_key(tenant_no: int, table: str, key: bytes) -> bytes:
@@ -69,13 +75,25 @@ class Unit:
         """Whether the rows served were made by the projectors as they are now."""
         return self.state.versions == self.versions and self.state.generation > 0
 
+    def needs_build(self) -> bool:
+        """Whether one was asked for, or the rows there are were made by other projectors."""
+        if self.kv.get("meta", build_request(self.name)) is not None:
+            return True
+        if self.state.building is not None:
+            return self.state.building_versions != self.versions
+        return not self.is_current()
+
     def begin_build(self) -> None:
         """Start the next generation, empty, beside the one that is read."""
         generation = max(self.state.generation, self.state.building or 0) + 1
         for projector in self.projectors:
             self.kv.drop_family(family_of(projector.name, generation))
             self.kv.create_family(family_of(projector.name, generation))
-        self._save(building=generation, building_checkpoint=0)
+        batch = self.kv.batch()
+        batch.delete("meta", build_request(self.name))
+        self._save(
+            batch, building=generation, building_checkpoint=0, building_versions=self.versions
+        )
 
     def ensure_families(self) -> None:
         """Families of the generation in use exist, also after a crash while they were made."""
@@ -88,11 +106,13 @@ class Unit:
         """Serve the generation that was built; the old rows are dropped."""
         assert self.state.building is not None, "nothing was built"
         self._save(
+            self.kv.batch(),
             generation=self.state.building,
             checkpoint=self.state.building_checkpoint,
             versions=self.versions,
             building=None,
             building_checkpoint=0,
+            building_versions={},
         )
         self.kv.sync()
         self.drop_leftovers()
@@ -109,9 +129,8 @@ class Unit:
             ):
                 self.kv.drop_family(name)
 
-    def _save(self, **fields: Any) -> None:
+    def _save(self, batch: Batch, **fields: Any) -> None:
         self.state = msgspec.structs.replace(self.state, **fields)
-        batch = self.kv.batch()
         batch.put("meta", self._state_key(), _pack(self.state))
         self.kv.write(batch)
 

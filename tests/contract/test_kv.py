@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -142,7 +143,7 @@ def test_delete_range_takes_its_start_and_spares_its_end(kv: KV) -> None:
     assert keys_of(kv, "log") == [b"a", b"d"]
 
 
-@pytest.mark.parametrize(("start", "end"), [(b"z", b"a"), (b"a", b"a"), (b"a", b"")])
+@pytest.mark.parametrize("start, end", [(b"z", b"a"), (b"a", b"a"), (b"a", b"")])
 def test_a_range_that_ends_before_it_starts_is_empty(kv: KV, start: bytes, end: bytes) -> None:
     """It deletes nothing and scans nothing, and the store takes writes afterwards."""
     put(kv, "log", b"a", b"b")
@@ -197,7 +198,7 @@ def test_a_batch_of_another_store_is_refused(kv: KV, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "expected"),
+    "start, end, expected",
     [
         (b"", None, [b"a", b"b", b"b\0", b"c", b"\xff\xff"]),
         (b"b", None, [b"b", b"b\0", b"c", b"\xff\xff"]),
@@ -581,9 +582,10 @@ STEP = st.one_of(
     st.tuples(st.just("compact"), FAMILY),
 )
 Model = dict[str, dict[bytes, bytes]]
+Step = tuple[Any, ...]
 
 
-def change_model(model: Model, change: tuple[str, ...]) -> None:
+def change_model(model: Model, change: Step) -> None:
     """What one change of a batch must do."""
     verb, rows, (key, *rest) = change[0], model[change[1]], change[2:]
     if verb == "put":
@@ -595,7 +597,7 @@ def change_model(model: Model, change: tuple[str, ...]) -> None:
             del rows[found]
 
 
-def take_step(store: KV, model: Model, step: tuple[object, ...]) -> None:
+def take_step(store: KV, model: Model, step: Step) -> None:
     """Do one step to a store and to its model."""
     if step[0] == "write":
         batch = store.batch()
@@ -632,7 +634,7 @@ def assert_equal(store: KV, model: Model, start: bytes, end: bytes) -> None:
 @settings(deadline=None, max_examples=60)
 @given(steps=st.lists(STEP, max_size=12), start=KEYS, end=KEYS)
 def test_any_order_of_anything_matches_a_dictionary(
-    steps: list[tuple[object, ...]], start: bytes, end: bytes
+    steps: list[Step], start: bytes, end: bytes
 ) -> None:
     """Both stores hold what a dictionary would, through syncs, cuts, reopens and new families."""
     names = ["log", "third", "views"]
@@ -640,8 +642,8 @@ def test_any_order_of_anything_matches_a_dictionary(
         memory, rocks = MemoryKV(names), RocksKV.open(Path(place), names, write_buffer_mb=1)
         models: list[Model] = [{name: {} for name in names} for _ in range(2)]
         for step in steps:
-            for store, model in zip((memory, rocks), models, strict=True):
-                take_step(store, model, step)
+            take_step(memory, models[0], step)
+            take_step(rocks, models[1], step)
             if step[0] == "crash_or_reopen":
                 rocks.close()
                 memory, rocks = memory.crash(), RocksKV.open(Path(place), [])

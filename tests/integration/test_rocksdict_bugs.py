@@ -39,15 +39,17 @@ def key(number):
     return number.to_bytes(8, "big")
 options = rocksdict.Options(raw_mode=True)
 options.create_if_missing(True)
+"""
+OPEN = """
 db = rocksdict.Rdict(path, options)
 """
-WRITE_ROWS = f"""
+WRITE_ROWS = f"""{OPEN}
 for number in range({ROW_COUNT}):
     db.put(key(number), bytes([number % 256]) * {ROW_BYTES})
 db.flush_wal(True)
 os._exit(0)
 """
-READ_WITH_A_FREED_BOUND = """
+READ_WITH_A_FREED_BOUND = f"""{OPEN}
 for number in range(1000):
     db.put(key(number), b"")
 def bounded(end):
@@ -67,7 +69,7 @@ for end in range(100, 400):
 print(wrong_count)
 os._exit(0)
 """
-STEP_PAST_THE_END = """
+STEP_PAST_THE_END = f"""{OPEN}
 db.put(b"only", b"row")
 iterator = db.iter()
 iterator.seek_to_first()
@@ -76,7 +78,11 @@ assert not iterator.valid()
 iterator.next()
 os._exit(0)
 """
-OPEN_AGAIN = """
+OPEN_AGAIN = f"""{OPEN}
+os._exit(0)
+"""
+LIST_FAMILIES = """
+rocksdict.Rdict.list_cf(path, options)
 os._exit(0)
 """
 
@@ -86,10 +92,10 @@ def key(number: int) -> bytes:
     return number.to_bytes(8, "big")
 
 
-def in_child(path: Path, script: str) -> subprocess.CompletedProcess[str]:
-    """Run a script against a store of its own process."""
+def in_child(path: Path, script: str, timeout_s: int = 60) -> subprocess.CompletedProcess[str]:
+    """Run a script against a store in a process of its own."""
     command = [sys.executable, "-c", PRELUDE + script, str(path)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
 
 
 def options(recovery: str | None = None) -> Any:
@@ -344,6 +350,20 @@ def test_even_the_strict_recovery_overlooks_some_damage(
         RocksKV.open(crashed, [])
 
     assert recovered_count(crashed, "tolerate_corrupted_tail_records") < ROW_COUNT
+
+
+def test_some_damage_makes_rocksdb_loop_for_ever(tmp_path: Path) -> None:
+    """If this fails, an upgrade fixed the bug: list_cf may come before the pre-scan."""
+    open_native(tmp_path).close()
+    manifest = only(tmp_path, "MANIFEST-*")
+    content = manifest.read_bytes()
+    second_record = 7 + int.from_bytes(content[4:6], "little")
+    harm(manifest, second_record + 6, b"\x05")
+    with pytest.raises(CorruptStore, match=manifest.name):
+        RocksKV.open(tmp_path, [])
+
+    with pytest.raises(subprocess.TimeoutExpired):
+        in_child(tmp_path, LIST_FAMILIES, timeout_s=3)
 
 
 # Writes

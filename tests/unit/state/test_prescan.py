@@ -175,6 +175,49 @@ def test_a_type_of_a_later_release_is_passed_over(tmp_path: Path) -> None:
     assert (found.verdict, found.record_count) == (Verdict.CLEAN, 2)
 
 
+@pytest.mark.parametrize("kind", [5, 6, 7, 8, 11])
+def test_a_type_that_traps_rocksdb_is_damage(tmp_path: Path, kind: int) -> None:
+    """Even as the last record: RocksDB would read it for ever."""
+    harmed = LOG[: LAST_START + 6] + bytes([kind]) + LOG[LAST_START + 7 :]
+    found = scan(tmp_path, harmed)
+
+    assert (found.verdict, found.first_bad_offset) == (Verdict.DAMAGED, LAST_START)
+    assert found.resumes_at is None
+
+
+def test_a_damaged_manifest_is_refused(tmp_path: Path) -> None:
+    """It has the form of a log, holds no batches, and CURRENT tells which one counts."""
+    edits, _ = log_of([b"edit %d" % number for number in range(20)])
+    (tmp_path / "CURRENT").write_bytes(b"MANIFEST-000005\n")
+    (tmp_path / "MANIFEST-000001").write_bytes(flipped(edits, 30))
+    (tmp_path / "MANIFEST-000005").write_bytes(edits[:-2])
+    refuse_damage(tmp_path)
+    (tmp_path / "MANIFEST-000005").write_bytes(flipped(edits, 30))
+
+    with pytest.raises(CorruptStore, match="MANIFEST-000005 offset 26"):
+        refuse_damage(tmp_path)
+
+
+@pytest.mark.parametrize("name", [b"", b"MANIFEST-000009\n", b"MANI\0FEST", b"\xff\xfe"])
+def test_a_head_that_names_no_manifest_is_refused(tmp_path: Path, name: bytes) -> None:
+    """CURRENT has no checksum; that the file it names exists is all there is."""
+    (tmp_path / "CURRENT").write_bytes(name)
+
+    with pytest.raises(CorruptStore, match="CURRENT"):
+        refuse_damage(tmp_path)
+
+
+def test_a_torn_log_before_another_is_refused(tmp_path: Path) -> None:
+    """RocksDB would go on behind the gap; an empty log behind a tear is fine."""
+    (tmp_path / "000004.log").write_bytes(LOG[:-1])
+    (tmp_path / "000007.log").write_bytes(b"")
+    refuse_damage(tmp_path)
+    (tmp_path / "000009.log").write_bytes(LOG)
+
+    with pytest.raises(CorruptStore, match=r"000004\.log"):
+        refuse_damage(tmp_path)
+
+
 def test_damage_is_refused_by_name_and_offset(tmp_path: Path) -> None:
     """The error says which file and where, for a human and for a program."""
     (tmp_path / "000004.log").write_bytes(LOG)
@@ -188,8 +231,8 @@ def test_damage_is_refused_by_name_and_offset(tmp_path: Path) -> None:
 
 def test_torn_logs_are_let_pass(tmp_path: Path) -> None:
     """Only RocksDB's logs are read, oldest first, and a tear is no reason to refuse."""
-    (tmp_path / "000009.log").write_bytes(LOG)
-    (tmp_path / "000004.log").write_bytes(LOG[:-1])
+    (tmp_path / "000009.log").write_bytes(LOG[:-1])
+    (tmp_path / "000004.log").write_bytes(LOG)
     (tmp_path / "LOG").write_bytes(b"words")
 
     refuse_damage(tmp_path)

@@ -1,0 +1,69 @@
+"""What does an error code mean, and what should a caller do about it?  (001 §16)"""
+
+from collections.abc import Iterator
+
+from api.endpoint import STABLE, Call, Endpoint, Reply
+from api.errors import status_of
+from schemas import errors
+from schemas.errors import EngineError, NotFound
+from schemas.problem import Problem, ProblemList
+
+_GROUPS = tuple(EngineError.__subclasses__())
+
+
+def catalogue() -> dict[str, Problem]:
+    """Every error a caller can meet, by its code."""
+    return {kind.code: _describe(kind) for kind in _kinds(EngineError)}
+
+
+def _kinds(base: type[EngineError]) -> Iterator[type[EngineError]]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from _kinds(kind)
+
+
+def _describe(kind: type[EngineError]) -> Problem:
+    group = next(base for base in kind.__mro__ if base in _GROUPS)
+    return Problem(
+        error_code=kind.code,
+        status=status_of(kind),
+        retriable=kind.retriable,
+        meaning=(kind.__doc__ or "").strip(),
+        remedy=errors.REMEDIES[group],
+    )
+
+
+def get_problems(call: Call) -> Reply:
+    """The whole catalogue."""
+    del call
+    return Reply(ProblemList(items=list(catalogue().values())))
+
+
+def get_problem(call: Call) -> Reply:
+    """One code."""
+    code = call.path["code"]
+    found = catalogue().get(code)
+    if found is None:
+        raise NotFound(f"There is no error code {code[:80]!r}.", error_code=code[:80])
+    return Reply(found)
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/v1/errors",
+        get_problems,
+        "Every error code: status, meaning, remedy.",
+        tier=STABLE,
+        response=ProblemList,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/errors/{code}",
+        get_problem,
+        "One error code: status, meaning, remedy.",
+        tier=STABLE,
+        response=Problem,
+        errors=(NotFound,),
+    ),
+)

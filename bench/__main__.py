@@ -1,0 +1,75 @@
+"""How fast is it?  `python -m bench [capture|sse|all] [--quick] [--seconds N]`
+
+A full run replaces its sections of RESULTS.md and its plots; a quick one only prints. The raw
+figures of either go to bench/out/.
+"""
+
+import shlex
+import sys
+from types import ModuleType
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from bench import capture, sse
+from bench.host import OUT, Broken
+from bench.process import raise_file_limit
+from bench.report import PLOTS, Surroundings, keep, save, show
+
+BENCHMARKS: dict[str, ModuleType] = {"capture": capture, "sse": sse}
+_SECONDS, _QUICK_SECONDS = 5.0, 1.0
+_ERR = Console(stderr=True, highlight=False)
+_OUT = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("which", default="all", type=click.Choice([*BENCHMARKS, "all"]))
+@click.option("--quick", is_flag=True, help="About 40 s, to look and not to keep: prints only.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.5),
+    help=f"Length of one measurement [{_SECONDS:.0f}, quick {_QUICK_SECONDS:.0f}].",
+)
+def main(which: str, quick: bool, seconds: float | None) -> None:
+    """Measure captures and lifecycle streams; goals beside figures."""
+    raise_file_limit()
+    OUT.mkdir(exist_ok=True)
+    PLOTS.mkdir(exist_ok=True)
+    seconds = seconds or (_QUICK_SECONDS if quick else _SECONDS)
+    wanted = BENCHMARKS if which == "all" else {which: BENCHMARKS[which]}
+    command = shlex.join(["python", "-m", "bench", *sys.argv[1:]])
+    for benchmark in wanted.values():
+        surroundings = Surroundings(command)
+        found = _measured(benchmark, seconds)
+        keep(benchmark.NAME, found)
+        section = benchmark.section(found, surroundings.facts())
+        show(_OUT, section)
+        if not quick:
+            save(section)
+            benchmark.draw(found, PLOTS / f"{benchmark.NAME}.png")
+
+
+def _measured(benchmark: ModuleType, seconds: float) -> object:
+    columns = (
+        TextColumn(f"{benchmark.NAME}  {{task.description:<42}}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=_ERR) as shown:
+        task = shown.add_task("starting", total=benchmark.STEPS, completed=-1)
+
+        def say(what: str) -> None:
+            shown.update(task, advance=1, description=what)
+
+        try:
+            found = benchmark.measure(seconds, say)
+        except Broken as broken:
+            raise click.ClickException(str(broken)) from broken
+        shown.update(task, completed=benchmark.STEPS, description="done")
+        return found
+
+
+if __name__ == "__main__":
+    main()

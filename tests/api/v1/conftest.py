@@ -1,0 +1,98 @@
+"""What do the tests of /v1 share?  A client that holds every answer against the published page."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from jsonschema import Draft202012Validator
+
+
+class Contract:
+    """The OpenAPI page of a server, as a judge of its answers."""
+
+    def __init__(self, page: dict[str, Any]) -> None:
+        self._components = page["components"]
+        # The one parameter that may hold slashes is the last of its path.
+        self._operations = [
+            (re.compile(re.sub(r"\\{key\\}$", ".+", re.escape(path))), item)
+            if path.endswith("{key}")
+            else (re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path))), item)
+            for path, item in page["paths"].items()
+        ]
+        self._validators: dict[str, Draft202012Validator] = {}
+
+    def check(self, response: httpx.Response) -> None:
+        """The status is documented, the body is of the documented shape, the headers are there."""
+        assert "x-cortex-request-id" in response.headers
+        assert "x-cortex-stability" in response.headers
+        operation = self._operation(response.request)
+        if operation is None:
+            return
+        assert operation["x-stability"] == response.headers["x-cortex-stability"]
+        documented = operation["responses"].get(str(response.status_code))
+        assert documented is not None, f"undocumented {response.status_code}: {response.request}"
+        media_type = response.headers["content-type"].partition(";")[0]
+        assert media_type in documented["content"]
+        if media_type == "application/json":
+            response.read()
+            self._validator(documented["content"][media_type]["schema"]).validate(response.json())
+
+    def _operation(self, request: httpx.Request) -> dict[str, Any] | None:
+        for pattern, item in self._operations:
+            if pattern.fullmatch(request.url.path):
+                return item.get(request.method.lower())
+        return None
+
+    def _validator(self, schema: dict[str, Any]) -> Draft202012Validator:
+        name = repr(schema)
+        if name not in self._validators:
+            whole = {**schema, "components": self._components}
+            self._validators[name] = Draft202012Validator(whole)
+        return self._validators[name]
+
+
+@pytest.fixture(scope="session")
+def contract(server: Any) -> Contract:
+    """What the shared server says of itself."""
+    with server.client() as client:
+        return Contract(client.get("/v1/openapi.json").json())
+
+
+@pytest.fixture
+def api(server: Any, contract: Contract) -> Iterator[httpx.Client]:
+    """A client of the shared server whose every answer is checked against the OpenAPI page."""
+    with server.client(event_hooks={"response": [contract.check]}) as client:
+        yield client
+
+
+@pytest.fixture
+def capture(api: httpx.Client, envelope: Callable[..., dict[str, Any]]) -> Callable[..., str]:
+    """Write one experience and see it through every stage; its event id."""
+
+    def write(text: str = "hello", **changes: Any) -> str:
+        answer = api.post("/v1/experience?wait=settled", json=envelope(text, **changes))
+        assert 200 == answer.status_code, answer.text
+        return answer.json()["event_id"]
+
+    return write
+
+
+@pytest.fixture
+def head(api: httpx.Client) -> Callable[[], int]:
+    """The last offset of the log, as health tells it."""
+    return lambda: api.get("/v1/admin/health").json()["head_offset"]
+
+
+@pytest.fixture
+def backlog(api: httpx.Client, envelope: Callable[..., dict[str, Any]]) -> Callable[[], str]:
+    """Write more than the projectors take in one go; the id of the event at the very end."""
+
+    def write() -> str:
+        items = [envelope("x" * 2000) for _ in range(1000)]
+        assert 202 == api.post("/v1/experience/bulk", json={"items": items}).status_code
+        last = api.get(f"/v1/experience/by-idempotency-key/{items[-1]['idempotency_key']}")
+        return last.json()["event_id"]
+
+    return write

@@ -1,0 +1,90 @@
+"""Is the published page valid, complete, and true?  (GET /v1/openapi.json)"""
+
+import re
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from api.v1 import ENDPOINTS
+
+PLAIN = {endpoint: re.sub(r":\w+(?=\})", "", endpoint.path) for endpoint in ENDPOINTS}
+
+
+@pytest.fixture
+def page(api):
+    """The page as it is served."""
+    return api.get("/v1/openapi.json").json()
+
+
+def test_the_page_is_valid(page):
+    """OpenAPI 3.1, by the validator of the specification's own community."""
+    OpenAPIV31SpecValidator(page).validate()
+
+
+def test_the_page_is_complete(page):
+    """Every endpoint of the route table is on the page, and nothing else is."""
+    table = {(endpoint.method, path) for endpoint, path in PLAIN.items()}
+    listed = {
+        (method.upper(), path) for path, methods in page["paths"].items() for method in methods
+    }
+
+    assert table == listed
+
+
+def test_operation_ids_are_unique(page):
+    """A generator of clients makes a function of each."""
+    ids = [operation["operationId"] for item in page["paths"].values() for operation in item.values()]
+
+    assert sorted(set(ids)) == sorted(ids)
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda e: f"{e.method} {e.path}")
+def test_an_operation_says_what_the_table_says(page, endpoint):
+    """Stability, capability, body, parameters and answers follow from the one description."""
+    operation = page["paths"][PLAIN[endpoint]][endpoint.method.lower()]
+    names = {parameter["name"] for parameter in operation["parameters"]}
+
+    assert endpoint.tier == operation["x-stability"]
+    assert endpoint.capability == operation.get("x-capability")
+    assert (endpoint.body is not None) == ("requestBody" in operation)
+    assert set(endpoint.query.__struct_fields__) <= names
+    assert set(re.findall(r"\{(\w+)\}", PLAIN[endpoint])) <= names
+    assert {str(status) for status in endpoint.statuses} <= set(operation["responses"])
+    assert {"422", "500"} <= set(operation["responses"])
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [endpoint for endpoint in ENDPOINTS if endpoint.media_type != "text/event-stream"],
+    ids=lambda e: f"{e.method} {e.path}",
+)
+def test_every_documented_operation_answers(api, capture, envelope, scope, endpoint):
+    """With real ids and a valid body each answers its first status; the client checks the shape."""
+    event_id = capture()
+    state = api.get(f"/v1/lifecycle/memory-event/{event_id}").json()
+    fill = {
+        "event_id": event_id,
+        "lifecycle_id": state["lifecycle_event_ids"][0],
+        "key": api.get(f"/v1/events/{event_id}").json()["idempotency_key"],
+        "name": "derives",
+        "code": "NOT_FOUND",
+    }
+    bodies = {"/v1/experience": envelope(), "/v1/experience/bulk": {"items": [envelope()]}}
+    parameters = {
+        "/v1/events": {"scope": scope},
+        "/v1/experience/status": {"event_id": event_id},
+    }.get(endpoint.path)
+    answer = api.request(
+        endpoint.method,
+        PLAIN[endpoint].format(**fill),
+        params=parameters,
+        json=bodies.get(endpoint.path),
+    )
+
+    assert endpoint.statuses[0] == answer.status_code
+
+
+def test_the_stream_answers(api, listen, scope):
+    """The one operation that does not end is there, too."""
+    with listen(api, scope=scope):
+        pass

@@ -1,0 +1,192 @@
+"""When the disk lies, who notices?  One flipped bit is refused by name, or it did no harm."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+
+from tests.faults.client import Client
+from tests.faults.ledger import Ledger, bulk, flush_views, single
+from tests.faults.server import ROOT, Refused, Server, environment
+
+EVENT_COUNT = 240
+WAIT_S_MAX = 30.0
+NAMED = re.compile(r"\.log|\.sst|MANIFEST|anchors|entry \d+|entries|key of|family")
+"""What a refusal must say: a file, an entry, or what of it is gone."""
+
+KINDS = [
+    ("logged", "store/*.log"),
+    ("logged", "vault/*.log"),
+    ("logged", "anchors.log"),
+    ("tabled", "store/*.sst"),
+    ("tabled", "vault/*.sst"),
+    ("tabled", "store/MANIFEST-*"),
+    ("tabled", "vault/MANIFEST-*"),
+]
+
+
+async def fill(server: Server) -> None:
+    """Some events, one by one and in bulk, carried through every stage."""
+    ledger = Ledger()
+    async with Client(server.address) as client:
+        for number in range(EVENT_COUNT // 4):
+            posts = [single(f"one-{number}"), bulk(f"many-{number}-{at}" for at in range(3))]
+            for post in posts:
+                assert ledger.note(post, await client.ask("POST", post.path, post.body))
+    assert len(ledger.acked) == EVENT_COUNT
+    await flush_views(server.address)
+
+
+def wait_for_anchor(folder: Path) -> None:
+    """Come back when a signed anchor vouches for everything."""
+    deadline = monotonic() + WAIT_S_MAX
+    while not re.search(rf" {EVENT_COUNT} ", (folder / "anchors.log").read_text().split("\n")[-2]):
+        assert monotonic() < deadline, "no anchor came"
+        sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a killed server leaves: all of it in RocksDB's logs, none in tables."""
+    folder = tmp_path_factory.mktemp("logged") / "data"
+    with Server(folder) as server:
+        asyncio.run(fill(server))
+        wait_for_anchor(folder)
+    assert not list((folder / "store").glob("*.sst"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tabled(tmp_path_factory: pytest.TempPathFactory, logged: Path) -> Path:
+    """The same after a restart and a compaction: all of it in tables."""
+    folder = tmp_path_factory.mktemp("tabled") / "data"
+    shutil.copytree(logged, folder)
+    with Server(folder) as server:
+
+        async def compact() -> None:
+            async with Client(server.address) as client:
+                answer = await client.ask("POST", "/v1/admin/compact", b"{}")
+                assert answer.status == 200, answer
+
+        asyncio.run(compact())
+        assert server.terminate() == 0
+    return folder
+
+
+class Examiner:
+    """The process that looks at damaged directories; when one makes it crash, the next is fresh."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def look(self, folder: Path) -> dict[str, Any] | None:
+        """What it says about a directory; None when it died of it."""
+        if self._child is None:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "tests.faults.examine"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=environment(),
+                cwd=ROOT,
+            )
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.write(f"{folder}\n".encode())
+        self._child.stdin.flush()
+        line = self._child.stdout.readline()
+        if not line:
+            self.close()
+            return None
+        return json.loads(line)
+
+    def close(self) -> None:
+        """Let it go."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.communicate()
+            self._child = None
+
+
+@pytest.fixture(scope="module")
+def examiner() -> Iterator[Examiner]:
+    """One process for many looks."""
+    made = Examiner()
+    yield made
+    made.close()
+
+
+def flip(path: Path, rng: Random) -> str:
+    """Change one bit; which one."""
+    content = bytearray(path.read_bytes())
+    at, bit = rng.randrange(len(content)), rng.randrange(8)
+    content[at] ^= 1 << bit
+    path.write_bytes(content)
+    return f"{path.parent.name}/{path.name} byte {at} of {len(content)} bit {bit}"
+
+
+def judge(found: dict[str, Any], truth: dict[str, Any], where: str) -> str:
+    """Refused by name, or all there; anything else is silent damage."""
+    if "error" in found:
+        assert NAMED.search(found["error"]), f"{where}: refused without a name: {found['error']}"
+        return "refused"
+    assert found == truth, f"{where}: silently different: {found}"
+    return "harmless"
+
+
+@pytest.mark.parametrize("state, pattern", KINDS, ids=[pattern for _, pattern in KINDS])
+def test_bit_flip(tmp_path, request, examiner, figures, rounds, seed, state, pattern):
+    """One bit changed anywhere is refused with a file or entry named, or every entry is right."""
+    rng = Random(f"{seed} {pattern}")
+    source: Path = request.getfixturevalue(state)
+    shutil.copytree(source, tmp_path / "whole")
+    truth = examiner.look(tmp_path / "whole")
+    assert truth is not None
+    assert truth["verify"]["entries"] == EVENT_COUNT
+    assert truth["verify"] == truth["open"]
+    verdicts: Counter[str] = Counter()
+    flip_count = rounds(8)
+    for number in range(flip_count):
+        folder = tmp_path / f"flip{number}"
+        shutil.copytree(source, folder)
+        files = [path for path in folder.glob(pattern) if path.stat().st_size]
+        weights = [path.stat().st_size for path in files]
+        where = flip(rng.choices(files, weights)[0], rng)
+        found = examiner.look(folder)
+        assert found is not None, f"{where}: the engine crashed"
+        verdicts[f"verify_{judge(found['verify'], truth['verify'], where)}"] += 1
+        verdicts[f"open_{judge(found['open'], truth['open'], where)}"] += 1
+        shutil.rmtree(folder)
+    figures(flips=flip_count, **dict(sorted(verdicts.items())), silent=0)
+
+
+def test_log_cut_short_below_the_last_anchor(tmp_path: Path, logged: Path, figures, rounds, seed):
+    """A log that ends before its last anchor is refused at the start, with the number of the gone."""
+    rng = Random(seed)
+    cut_count = rounds(3)
+    said: list[int] = []
+    for number in range(cut_count):
+        folder = tmp_path / f"data{number}"
+        shutil.copytree(logged, folder)
+        log = max((folder / "store").glob("*.log"), key=lambda path: path.stat().st_size)
+        with log.open("r+b") as file:
+            file.truncate(int(log.stat().st_size * rng.uniform(0.05, 0.5)))
+        with pytest.raises(Refused) as refusal, Server(folder):
+            pass
+        found = re.search(r"(\d+) acknowledged entries are gone", str(refusal.value))
+        assert found is not None, refusal.value
+        said.append(int(found[1]))
+    figures(cuts=cut_count, refused=len(said), entries_gone=said)
+
+    assert all(0 < gone <= EVENT_COUNT for gone in said)

@@ -1,0 +1,38 @@
+"""How do tests of the engine run?  On an event loop of their own, with the tools of `rig.py`."""
+
+import asyncio
+import importlib.util
+import inspect
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+def _load(path: Path) -> ModuleType:
+    """A module beside the tests: test folders are no packages, so it is loaded by its path."""
+    name = f"tests_{path.stem}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def rig() -> ModuleType:
+    """Stores that fail on command, a clock by hand, an engine to kill and reopen."""
+    return _load(Path(__file__).with_name("rig.py"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that is a coroutine runs on a loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True

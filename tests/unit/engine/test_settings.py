@@ -1,0 +1,110 @@
+"""Is each setting where its operator put it, and is what cannot be used refused by name?"""
+
+from pathlib import Path
+
+import pytest
+
+from engine.policy import PRESETS
+from engine.settings import (
+    ENVIRONMENT,
+    MEANING,
+    Settings,
+    SettingsError,
+    load_settings,
+    unknown_variables,
+)
+
+
+def test_defaults_need_nothing():
+    """No variable, no flag, no key: a data directory beside you and a local port."""
+    found = load_settings({})
+
+    assert (Path("data"), "127.0.0.1", 3141, "dev_local", "fsync") == (
+        found.data,
+        found.host,
+        found.port,
+        found.preset,
+        found.durability,
+    )
+    assert dict.fromkeys(ENVIRONMENT, "default") == found.sources
+
+
+@pytest.mark.parametrize(
+    "name, text, expected",
+    [
+        ("data", "/var/lib/strata", Path("/var/lib/strata")),
+        ("host", "0.0.0.0", "0.0.0.0"),
+        ("port", "0", 0),
+        ("port", "65535", 65535),
+        ("preset", "cloud_private", "cloud_private"),
+        ("durability", "buffered", "buffered"),
+        ("disk_low_water_mb", "16", 16),
+        ("ballast_mb", "0", 0),
+    ],
+)
+def test_the_environment_sets_it(name, text, expected):
+    """Each setting has a variable, and says that it came from there."""
+    found = load_settings({ENVIRONMENT[name]: text})
+
+    assert expected == getattr(found, name)
+    assert ENVIRONMENT[name] == found.sources[name]
+
+
+def test_a_flag_wins_over_the_environment():
+    """Flags, then the environment, then the defaults; each remembers its source."""
+    found = load_settings({"CORTEX_PORT": "1", "CORTEX_HOST": "h"}, {"port": 2, "data": "there"})
+
+    assert (2, "h", Path("there")) == (found.port, found.host, found.data)
+    assert ("--port", "CORTEX_HOST", "--data", "default") == tuple(
+        found.sources[name] for name in ("port", "host", "data", "preset")
+    )
+
+
+@pytest.mark.parametrize("flags", [None, {}, {"port": None}])
+def test_a_flag_not_given_sets_nothing(flags):
+    """A flag left out leaves room for the environment; zero is a value, not an omission."""
+    assert 9 == load_settings({"CORTEX_PORT": "9"}, flags).port
+    assert 0 == load_settings({"CORTEX_PORT": "9"}, {"port": 0}).port
+
+
+def test_an_empty_variable_is_not_set():
+    """`CORTEX_PORT=` in a compose file means the default."""
+    found = load_settings({"CORTEX_PORT": ""})
+
+    assert (3141, "default") == (found.port, found.sources["port"])
+
+
+@pytest.mark.parametrize(
+    "environment, flags, message",
+    [
+        ({"CORTEX_PORT": "many"}, {}, "CORTEX_PORT: 'many' is not a whole number"),
+        ({"CORTEX_PORT": "-1"}, {}, "CORTEX_PORT: -1 is negative"),
+        ({"CORTEX_PORT": "65536"}, {}, "CORTEX_PORT: a port is 0 to 65535"),
+        ({}, {"port": 70_000}, "--port: a port is 0 to 65535"),
+        ({"CORTEX_BALLAST_MB": "1.5"}, {}, "CORTEX_BALLAST_MB: '1.5' is not a whole number"),
+        ({}, {"disk_low_water_mb": "x"}, "--disk-low-water-mb: 'x' is not a whole number"),
+        ({"CORTEX_DURABILITY": "maybe"}, {}, "CORTEX_DURABILITY: durability is fsync or buffered"),
+        ({"CORTEX_DEPLOYMENT_PRESET": "x"}, {}, "CORTEX_DEPLOYMENT_PRESET: no preset 'x'; one of"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_name(environment, flags, message):
+    """The message names the variable or the flag, and says what would do."""
+    with pytest.raises(SettingsError, match=message.replace(".", r"\.")):
+        load_settings(environment, flags)
+
+
+def test_unknown_variables_are_found():
+    """A misspelt CORTEX_ variable is told; others are none of our business."""
+    known = dict.fromkeys(ENVIRONMENT.values(), "x")
+    found = unknown_variables(known | {"CORTEX_PROT": "1", "CORTEX_": "2", "PATH": "/bin"})
+
+    assert ["CORTEX_", "CORTEX_PROT"] == found
+    assert [] == unknown_variables(known)
+
+
+def test_every_setting_has_a_variable_and_a_meaning():
+    """What can be set is documented where it is defined."""
+    fields = set(Settings.__struct_fields__) - {"sources"}
+
+    assert fields == set(ENVIRONMENT) == set(MEANING)
+    assert all(name in MEANING["preset"] for name in PRESETS)

@@ -1,0 +1,156 @@
+"""Does one fsync serve everyone who waits, and nobody too early?"""
+
+import threading
+
+import pytest
+
+from engine.state.log import Syncer
+
+PATIENCE_S = 30
+
+
+class Disk:
+    """A disk whose syncs start when they are let, one after the other."""
+
+    def __init__(self):
+        self.written = 0
+        self.durable = 0
+        self.began = threading.Semaphore(0)
+        self.allowed = threading.Semaphore(0)
+        self.count = 0
+        self.error = None
+
+    def sync(self):
+        """Make durable what was written when it began."""
+        covered = self.written
+        self.count += 1
+        self.began.release()
+        assert self.allowed.acquire(timeout=PATIENCE_S)
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        self.durable = max(self.durable, covered)
+
+
+class Writer(threading.Thread):
+    """Writes once, then syncs; remembers what was durable when its sync returned."""
+
+    def __init__(self, disk, syncer):
+        super().__init__(daemon=True)
+        self.disk = disk
+        self.syncer = syncer
+        self.disk.written += 1
+        self.mine = self.disk.written
+        self.seen = None
+        self.error = None
+        self.start()
+
+    def run(self):
+        """Sync, and see."""
+        try:
+            self.syncer.sync()
+            self.seen = self.disk.durable
+        except OSError as error:
+            self.error = error
+
+    def finished(self):
+        """Wait for the end; whether its own write was durable by then."""
+        self.join(PATIENCE_S)
+        assert not self.is_alive()
+        return self.seen is not None and self.seen >= self.mine
+
+
+class Turn(threading.Condition):
+    """A condition that tells when someone has begun to wait on it."""
+
+    def __init__(self):
+        super().__init__()
+        self.queued = threading.Semaphore(0)
+
+    def wait(self, timeout=None):
+        """Say so, then wait; the lock is held until the wait has begun."""
+        self.queued.release()
+        return super().wait(timeout)
+
+
+def waiting(syncer, count):
+    """Return when so many writers wait for their turn."""
+    for _ in range(count):
+        assert syncer._turn.queued.acquire(timeout=PATIENCE_S)
+
+
+@pytest.fixture
+def disk():
+    return Disk()
+
+
+@pytest.fixture
+def syncer(disk):
+    made = Syncer(disk.sync)
+    made._turn = Turn()
+    return made
+
+
+def test_writers_who_come_during_a_sync_share_the_next(disk, syncer):
+    """Sixteen wait while one syncs: the next sync serves all of them, and it is the last."""
+    first = Writer(disk, syncer)
+    assert disk.began.acquire(timeout=PATIENCE_S)
+    late = [Writer(disk, syncer) for _ in range(16)]
+    waiting(syncer, 16)
+    disk.allowed.release()
+    assert first.finished()
+    assert disk.began.acquire(timeout=PATIENCE_S)
+    disk.allowed.release()
+
+    assert [True] * 16 == [writer.finished() for writer in late]
+    assert 2 == disk.count
+
+
+def test_a_sync_under_way_does_not_serve_a_later_write(disk, syncer):
+    """It may have begun before the write: the writer waits for one that began after."""
+    first = Writer(disk, syncer)
+    assert disk.began.acquire(timeout=PATIENCE_S)
+    second = Writer(disk, syncer)
+    waiting(syncer, 1)
+    disk.allowed.release()
+    assert first.finished()
+    assert disk.began.acquire(timeout=PATIENCE_S)
+
+    assert second.is_alive()
+    disk.allowed.release()
+    assert second.finished()
+
+
+def test_one_after_the_other_syncs_each_time(disk, syncer):
+    """Nobody waits, nothing is shared: each write has a sync of its own."""
+    for _ in range(3):
+        disk.allowed.release()
+        assert Writer(disk, syncer).finished()
+
+    assert 3 == disk.count
+
+
+def test_a_failed_sync_serves_nobody(disk, syncer):
+    """Who asked for it gets the error; who waited syncs again, and is not told a lie."""
+    disk.error = OSError("the disk is gone")
+    first = Writer(disk, syncer)
+    assert disk.began.acquire(timeout=PATIENCE_S)
+    second = Writer(disk, syncer)
+    waiting(syncer, 1)
+    disk.allowed.release()
+    assert not first.finished()
+    disk.allowed.release()
+
+    assert second.finished()
+    assert isinstance(first.error, OSError)
+    assert 2 == disk.count
+
+
+def test_many_writers_at_once(disk, syncer):
+    """Whatever the interleaving, nobody returns before its write is durable."""
+    for _ in range(200):
+        disk.allowed.release()
+    writers = [Writer(disk, syncer) for _ in range(50)]
+
+    assert [True] * 50 == [writer.finished() for writer in writers]
+    assert disk.count <= 50
