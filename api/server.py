@@ -1,16 +1,60 @@
 """How does the server run, and how does it stop?"""
 
+import asyncio
 import gc
 import socket
 import sys
 from types import FrameType
+from typing import Any, cast
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from api.app import App
 from engine.engine import open_engine
 from engine.settings import Settings
 from schemas import limits
+
+
+class Corked:
+    """A transport that sends the head of an answer together with its body.
+
+    uvicorn writes them apart, and every write is a system call. Only an answer whose length is
+    told waits: its body follows at once. A stream's head goes out by itself.
+    """
+
+    __slots__ = ("_head", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head = b""
+
+    def write(self, content: bytes) -> None:
+        """Send, or keep a head for the body that follows."""
+        if self._head:
+            content, self._head = self._head + content, b""
+        elif content.startswith(b"HTTP/1.1") and b"\r\ncontent-length: " in content:
+            self._head = content
+            return
+        self._transport.write(content)
+
+    def close(self) -> None:
+        """Close, after what was kept."""
+        if self._head:
+            self._transport.write(self._head)
+            self._head = b""
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class Protocol(HttpToolsProtocol):
+    """HTTP as uvicorn speaks it, with one write an answer."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client is here."""
+        super().connection_made(cast("asyncio.Transport", Corked(transport)))
 
 
 _GC_YOUNG = 10_000
@@ -53,7 +97,7 @@ def make_server(settings: Settings) -> Server:
         host=settings.host,
         port=settings.port,
         loop="uvloop",
-        http="httptools",
+        http=Protocol,
         ws="none",
         lifespan="on",
         access_log=False,

@@ -20,7 +20,7 @@ from bench.report import PLOTS, Surroundings, keep, save, show
 BENCHMARKS: dict[str, ModuleType] = {"capture": capture, "sse": sse}
 _SECONDS, _QUICK_SECONDS = 5.0, 1.0
 _ERR = Console(stderr=True, highlight=False)
-_OUT = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+_OUT = Console(highlight=False, width=None if sys.stdout.isatty() else 180)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

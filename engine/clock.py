@@ -2,7 +2,6 @@
 
 import os
 import random
-import threading
 import time
 from collections.abc import Callable
 
@@ -41,8 +40,6 @@ class Clock:
         self.wall = wall
         # Ids only have to differ: no secret is made here.
         self._random = random.Random(seed if seed is not None else os.urandom(32))  # noqa: S311
-        self._requests = Stamps(wall)
-        self._lock = threading.Lock()
 
     def now_us(self) -> int:
         """Microseconds since 1970."""
@@ -59,5 +56,4 @@ class Clock:
 
     def new_id(self, prefix: str) -> str:
         """A fresh id of this moment, for things that are not in the log."""
-        with self._lock:
-            return format_id(prefix, uuid7(self._requests.next_us(), self.entropy()))
+        return format_id(prefix, uuid7(self.wall(), self._random.getrandbits(62)))

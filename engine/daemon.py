@@ -141,6 +141,9 @@ class Daemon:
 
     def step(self) -> bool:
         """Carry one batch, or finish a rebuild; False when there is nothing to do."""
+        if self._log.failure is not None:
+            # A batch of the log may be lost: nothing that could follow from it is announced.
+            raise StoreError(f"the log has failed: {self._log.failure}")
         if self._rebuild.is_set():
             self._rebuild.clear()
             self.unit.begin_build()

@@ -20,7 +20,7 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from engine.state.kv import KV, Batch, CorruptStore, StoreError
+from engine.state.kv import KV, Batch, CorruptStore, StoreError, StoreWriteFailed
 from engine.state.vault import Vault, commitment, offset_key, payload_key
 from schemas import limits
 from schemas.errors import WalUnavailable
@@ -152,7 +152,7 @@ class Syncer:
         self.average_s = _QUICK_SYNC_S
         self._turn = threading.Condition()
         self._started = self._done = 0
-        self._busy = False
+        self._busy = self._failed = False
 
     def is_quick(self) -> bool:
         """Whether the disk lately answered fast enough to be waited for on the event loop."""
@@ -167,6 +167,9 @@ class Syncer:
                 self._turn.wait()
             if self._done >= ticket:
                 return
+            if self._failed:
+                # The kernel may have dropped what it could not write: no later sync brings it back.
+                raise StoreWriteFailed("an earlier sync failed")
             self._busy = True
             self._started = mine = self._started + 1
         done, began = False, self._clock()
@@ -177,6 +180,7 @@ class Syncer:
             self.average_s += (self._clock() - began - self.average_s) / _SYNC_SAMPLES
             with self._turn:
                 self._busy = False
+                self._failed = not done
                 if done:
                     self._done = mine
                 self._turn.notify_all()
@@ -203,6 +207,7 @@ class KvLog:
         self._waiters: list[asyncio.Future[None]] = []
         self._cache: dict[int, Row] = {}
         self._cache_bytes = 0
+        self._cache_first = 1
         self.failure: str | None = None
         self.commit_count = 0
         self.base_offset, self.base_chain = 0, GENESIS
@@ -356,12 +361,15 @@ class KvLog:
     def _remember(self, rows: list[Row]) -> None:
         """Keep the newest bodies in the clear for a while: the daemon reads each once, soon."""
         cache = self._cache
+        if not cache and rows:
+            self._cache_first = rows[0].header.offset
         for row in rows:
             cache[row.header.offset] = row
             self._cache_bytes += row.header.body_bytes
         while cache and (len(cache) > _CACHE_ROWS or self._cache_bytes > _CACHE_BYTES):
-            gone = cache.pop(next(iter(cache)), None)
-            self._cache_bytes -= gone.header.body_bytes if gone else 0
+            # Offsets are dense: counting up finds the oldest, where a dict would walk its gaps.
+            self._forget(self._cache_first)
+            self._cache_first += 1
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────
 
