@@ -25,7 +25,7 @@ EXPOSE 3141
 # The drain on SIGTERM takes at most ten seconds; `docker stop` waits as long by default.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:3141/v1/admin/health', timeout=4).close()"]
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:3141/v1/admin/ready', timeout=4).close()"]
 # All interfaces of the container, since the loopback of a container reaches no one.
 # The preset dev_local believes unsigned callers: publish the port on loopback only,
 # as docker-compose.yml does.

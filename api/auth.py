@@ -1,22 +1,53 @@
 """Who is calling?  The only place where headers become an identity."""
 
-from engine.policy import PRESETS
-from engine.settings import Settings
-from schemas.caller import Caller, Origin
+from engine.engine import Engine
+from engine.tokens import Verified
+from schemas.caller import Caller
 from schemas.errors import InvalidActor, MissingToken
 from schemas.scope import CALLER_TYPES, is_actor
 
 LOCAL_ACTOR = "user:local"
 LOCAL_TENANT = "local"
+NOBODY = Caller(actor="user:nobody", tenant="nobody", capabilities=())
+"""Who calls an open endpoint without a token: it can do nothing else."""
 
 
-def identify(settings: Settings, headers: dict[bytes, bytes], origin: Origin) -> Caller:
-    """The caller. Under `dev_local` the actor is taken at its word (001 §5.3.4)."""
-    if PRESETS[settings.preset].require_signed:
-        raise MissingToken(reason=f"preset {settings.preset} takes signed callers only")
+async def authenticate(engine: Engine, headers: dict[bytes, bytes], *, is_open: bool) -> Caller:
+    """The caller, verified; under `dev_local` an unsigned actor is taken at its word."""
     asserted = headers.get(b"x-cortex-actor")
-    actor = _checked_actor(asserted) if asserted else LOCAL_ACTOR
-    return Caller(actor=actor, tenant=LOCAL_TENANT, origin=origin)
+    token = _bearer(headers)
+    verifier = engine.verifier
+    if token is not None and verifier is not None:
+        actor = None if asserted is None else asserted.decode("latin-1")
+        verified = verifier.cached(token, actor)
+        return _caller(verified or await verifier.verify(token, actor))
+    if not engine.policies.preset.require_signed:
+        actor = LOCAL_ACTOR if asserted is None else _checked_actor(asserted)
+        return Caller(actor=actor, tenant=LOCAL_TENANT)
+    if is_open:
+        return NOBODY
+    raise MissingToken(
+        reason=f"preset {engine.policies.preset.name} takes signed callers only",
+        remediation="send Authorization: Bearer <token> and X-Cortex-Actor",
+    )
+
+
+def _bearer(headers: dict[bytes, bytes]) -> str | None:
+    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+    return token.strip().decode("latin-1") if scheme.lower() == b"bearer" and token else None
+
+
+def _caller(verified: Verified) -> Caller:
+    scopes = verified.scopes
+    return Caller(
+        actor=verified.actor,
+        tenant=verified.tenant,
+        capabilities=verified.capabilities,
+        scopes=None if scopes is None else tuple(str(grant) for grant in scopes),
+        token_id=verified.token_id,
+        issuer=verified.issuer,
+        expires_s=verified.expires_at,
+    )
 
 
 def _checked_actor(asserted: bytes) -> str:

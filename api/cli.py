@@ -12,12 +12,15 @@ from typing import Any
 import click
 import msgspec
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from api.server import serve
 from engine.admin import list_projectors, package_version
+from engine.auditing import verify_trails
 from engine.engine import StoreError
+from engine.issuers import IssuerError
 from engine.policy import PRESETS
 from engine.settings import (
     ENVIRONMENT,
@@ -55,7 +58,7 @@ class Failure(click.ClickException):
 def _readable_errors() -> Iterator[None]:
     try:
         yield
-    except (StoreError, SettingsError, OSError) as error:
+    except (StoreError, SettingsError, IssuerError, OSError) as error:
         message = str(error)
         if "LOCK" in message:
             message += (
@@ -100,11 +103,6 @@ def serve_command(**flags: Any) -> None:
     """Run the server on a data directory."""
     with _readable_errors():
         settings = load_settings(flags=flags)
-        if PRESETS[settings.preset].require_signed:
-            raise Failure(
-                f"preset {settings.preset} takes signed callers only, and this version verifies "
-                "no tokens yet; dev_local is for a machine of your own"
-            )
         _print_settings(settings)
         started = serve(settings)
     if not started:
@@ -194,6 +192,35 @@ def restore_command(source: Path, data: Path | None) -> None:
         manifest, report = restore(source, settings, progress)
     OUT.print(f"restored {manifest.head:,} entries of {manifest.created_at:%Y-%m-%d %H:%M:%S} UTC")
     _print_report(report)
+
+
+@main.group("audit")
+def audit_group() -> None:
+    """Prove that nobody touched the audit log."""
+
+
+@audit_group.command("verify")
+@data_option
+@json_option
+def audit_verify(data: Path | None, as_json: bool) -> None:
+    """Read every tenant's audit rows again; safe beside a running server."""
+    with _readable_errors(), _progress() as progress:
+        found = verify_trails(load_settings(flags={"data": data}), progress)
+    if as_json:
+        click.echo(msgspec.json.encode(found))
+    for item in [] if as_json else found:
+        report = item.report
+        verdict = "[green]whole[/green]" if report.valid else "[red]BROKEN[/red]"
+        rows = f"{report.length:,} rows, {report.pruned_rows:,} pruned"
+        OUT.print(f"{escape(item.tenant)}  {verdict}: {rows}")
+        OUT.print(f"  head {report.head_hash}", style="dim")
+    broken = [item for item in found if not item.report.valid]
+    if broken:
+        first = broken[0].report
+        raise Failure(
+            f"{escape(broken[0].tenant)}: row {first.first_broken_index:,}: {first.reason}"
+            + (f" (and {len(broken) - 1} more tenants)" if len(broken) > 1 else "")
+        )
 
 
 # ── projectors ───────────────────────────────────────────────────────────────────────────────

@@ -20,6 +20,7 @@ from schemas.times import Instant, as_utc
 
 _AT = re.compile(r" - at `(?:key in )?\$?(?P<path>[^`]*)`$")
 _NAMED = re.compile(r"(?P<what>missing required|contains unknown) field `(?P<field>[^`]*)`")
+_SCOPE_FIELD = re.compile(r"(^|\.)(scope|path|consolidate_into|inherit_from\[[^]]*\])$")
 _TIME_WORDS = ("datetime", "RFC3339")
 _TIME_PARAMETERS = frozenset({"since", "until", "recorded_since", "recorded_until", "as_of"})
 
@@ -50,7 +51,7 @@ def blame(message: str, invalid: type[EngineError]) -> EngineError:
         return invalid(field=field, reason="unknown field")
     if any(word in reason for word in _TIME_WORDS):
         return InvalidTimestamp(field=path, reason=reason)
-    if re.search(r"(^|\.)(scope|consolidate_into)$", path):
+    if _SCOPE_FIELD.search(path):
         return InvalidScope(field=path, reason="not a path of type:id segments")
     return invalid(field=path or "body", reason=reason)
 

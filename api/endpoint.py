@@ -16,20 +16,23 @@ import msgspec
 from sse_starlette import EventSourceResponse
 from sse_starlette.sse import SendTimeoutError
 
-from api.auth import identify
+from api.auth import NOBODY, authenticate
 from api.decode import decode_body, decode_query
 from api.errors import extra_headers, render, status_of
-from engine import policy
+from engine.audit import About
 from engine.engine import Engine
 from engine.metrics import RequestCounts
 from schemas import limits
-from schemas.caller import Caller, Origin
+from schemas.caller import Caller, Decision, Origin
 from schemas.errors import (
     BodyTimeout,
     BodyTooLarge,
+    Denied,
     EngineError,
     Internal,
     InvalidBody,
+    NotFound,
+    RateLimited,
     UnsupportedMediaType,
 )
 
@@ -40,6 +43,7 @@ EXPERIMENTAL: Final = "experimental"
 Asgi = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
 
 _json = msgspec.json.Encoder().encode
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,128}")
@@ -97,6 +101,7 @@ class Endpoint:
     media_type: str = "application/json"
     errors: tuple[type[EngineError], ...] = ()
     off_loop: bool = False
+    is_open: bool = False
     header_names: tuple[str, ...] = ()
     decoder: Any = field(init=False, default=None, compare=False)
 
@@ -120,13 +125,8 @@ class Served:
         self._defaults: Any = None
         self._engine = engine
         self._counts = counts
-        headers = [(b"x-cortex-stability", endpoint.tier.encode())]
-        if endpoint.capability is not None:
-            decision = policy.decide(engine.settings.preset, endpoint.capability)
-            word = "allow" if decision.allowed else "deny"
-            said = f"tier={decision.tier}; decision={word}; capability={endpoint.capability}"
-            headers.append((b"x-cortex-policy", said.encode()))
-        self._headers = headers
+        self._stability = (b"x-cortex-stability", endpoint.tier.encode())
+        self._is_write = endpoint.method not in ("GET", "HEAD")
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Answer one request; whatever goes wrong is said in the envelope."""
@@ -134,19 +134,22 @@ class Served:
         started = clock.elapsed_s()
         headers = dict(scope["headers"])
         request_id = request_id_of(headers) or clock.new_id("req")
+        limited: Headers = []
         try:
-            reply = await self._answer(scope, receive, headers, request_id)
+            reply, caller = await self._answer(scope, receive, headers, request_id, limited)
         except EngineError as error:
             status = status_of(error)
-            await self._send_error(send, error, request_id)
+            await self._send_error(send, error, request_id, limited)
         except Exception as error:  # the outermost handler: a bug becomes a visible 500
             status = 500
-            await self._send_error(send, Internal(reason=repr(error)), request_id)
+            await self._send_error(send, Internal(reason=repr(error)), request_id, limited)
             self._count(status, started)
             raise
         else:
             status = reply.status
-            await self._send(scope, receive, send, reply, request_id)
+            said = [*self._said(caller), *limited, *reply.headers]
+            said.append((b"x-cortex-request-id", request_id.encode()))
+            await self._send(scope, receive, send, reply, said)
         self._count(status, started)
 
     def _no_query(self) -> Any:
@@ -164,10 +167,18 @@ class Served:
         counted[1] += self._engine.clock.elapsed_s() - started
 
     async def _answer(
-        self, scope: Asgi, receive: Receive, headers: dict[bytes, bytes], request_id: str
-    ) -> Reply:
+        self,
+        scope: Asgi,
+        receive: Receive,
+        headers: dict[bytes, bytes],
+        request_id: str,
+        limited: Headers,
+    ) -> tuple[Reply, Caller]:
         endpoint, engine = self.endpoint, self._engine
         started_us = engine.clock.now_us()
+        caller = await authenticate(engine, headers, is_open=endpoint.is_open)
+        self._check_tier()
+        self._charge(caller, limited)
         raw = b""
         if endpoint.decoder is not None:
             check_media_type(headers)
@@ -183,7 +194,7 @@ class Served:
             headers=scope["headers"],
             started_us=started_us,
         )
-        caller = identify(engine.settings, headers, origin)
+        caller = msgspec.structs.replace(caller, origin=origin)
         asked = scope["query_string"]
         query = decode_query(endpoint.query, asked) if asked else self._no_query()
         body = None
@@ -191,15 +202,104 @@ class Served:
             body = decode_body(endpoint.decoder, raw, endpoint.invalid)
         path = scope.get("path_params") or {}
         call = Call(engine, caller, path, query, body, headers, self._counts, self._table)
-        if endpoint.off_loop:
-            return await asyncio.to_thread(endpoint.handler, call)  # type: ignore[arg-type]
-        answer = endpoint.handler(call)
+        return await self._audited(call), caller
+
+    async def _handled(self, call: Call) -> Reply:
+        handler = self.endpoint.handler
+        if self.endpoint.off_loop:
+            return await asyncio.to_thread(handler, call)  # type: ignore[arg-type]
+        answer = handler(call)
         return answer if isinstance(answer, Reply) else await answer
 
+    async def _audited(self, call: Call) -> Reply:
+        """The handler's answer, and one audit row for it, whatever it is (001 §14)."""
+        try:
+            reply = await self._handled(call)
+        except Denied as error:
+            await self._record_denial(call, error)
+            raise
+        except EngineError as error:
+            self._record(call, status_of(error))
+            raise
+        except Exception:
+            self._record(call, 500)
+            raise
+        self._record(call, reply.status)
+        return reply
+
+    def _record(self, call: Call, status: int) -> None:
+        """A row that need not be durable yet, unless a verb wrote one in its own batch."""
+        capability, caller = self.endpoint.capability, call.caller
+        if capability is None or (caller.origin and caller.tenant in caller.origin.recorded):
+            return
+        scope = _scope_of(call)
+        decision = self._engine.policies.decide(caller, capability, scope)
+        if status < 400 and not decision.allowed:
+            # The verb asked for less than the table says, and policy let it.
+            decision = msgspec.structs.replace(decision, allowed=True)
+        self._engine.committer.record_later(caller, decision, About(status=status, scope=scope))
+
+    async def _record_denial(self, call: Call, error: Denied) -> None:
+        """A denial is said when its row is durable, and not before."""
+        details = error.details
+        decision = Decision(
+            capability=str(details.get("capability") or self.endpoint.capability or ""),
+            allowed=False,
+            tier=str(details.get("denied_by_tier") or "deployment"),
+            preset=self._engine.policies.preset.name,
+        )
+        about = About(status=status_of(error), scope=details.get("scope") or _scope_of(call))
+        await self._engine.committer.record(call.caller, decision, about)
+
+    def _charge(self, caller: Caller, limited: Headers) -> None:
+        """Take a token of the actor's bucket; what is left is said on every answer (001 §6.5)."""
+        # Probes without a token share no bucket: one of them could starve the others.
+        allowance = (
+            None if caller is NOBODY else self._engine.rates.take(caller, is_write=self._is_write)
+        )
+        if allowance is None:
+            return
+        limited += [
+            (b"x-ratelimit-limit", str(allowance.limit).encode()),
+            (b"x-ratelimit-remaining", str(allowance.remaining).encode()),
+            (b"x-ratelimit-reset", str(allowance.reset_s).encode()),
+        ]
+        if not allowance.granted:
+            raise RateLimited(
+                reason=f"{caller.actor} may make {allowance.limit} at once",
+                limit=allowance.limit,
+                retry_after_s=allowance.retry_after_s,
+            )
+
+    def _check_tier(self) -> None:
+        """The experimental surface is asked for, outside presets that have it on (001 §2.4.3)."""
+        engine = self._engine
+        if self.endpoint.tier != EXPERIMENTAL or engine.policies.preset.experimental:
+            return
+        if not engine.settings.enable_experimental:
+            raise NotFound(
+                "This endpoint is experimental and not enabled here.",
+                path=self.endpoint.path,
+                remediation="set CORTEX_ENABLE_EXPERIMENTAL=1",
+            )
+
+    def _said(self, caller: Caller) -> list[tuple[bytes, bytes]]:
+        """Stability, and on a gated answer what policy said of its capability (001 §6.8)."""
+        capability = self.endpoint.capability
+        if capability is None:
+            return [self._stability]
+        tier = self._engine.policies.decide(caller, capability, None).tier
+        said = f"tier={tier}; decision=allow; capability={capability}".encode()
+        return [self._stability, (b"x-cortex-policy", said)]
+
     async def _send(
-        self, scope: Asgi, receive: Receive, send: Send, reply: Reply, request_id: str
+        self,
+        scope: Asgi,
+        receive: Receive,
+        send: Send,
+        reply: Reply,
+        headers: list[tuple[bytes, bytes]],
     ) -> None:
-        headers = [*self._headers, *reply.headers, (b"x-cortex-request-id", request_id.encode())]
         if reply.stream is not None:
             response = EventSourceResponse(
                 reply.stream,
@@ -214,14 +314,26 @@ class Served:
         body = reply.raw if reply.raw is not None else _json(reply.value)
         await _send_body(send, reply.status, reply.media_type, body, headers)
 
-    async def _send_error(self, send: Send, error: EngineError, request_id: str) -> None:
+    async def _send_error(
+        self, send: Send, error: EngineError, request_id: str, limited: Headers
+    ) -> None:
         headers = [
             (b"x-cortex-stability", self.endpoint.tier.encode()),
             (b"x-cortex-request-id", request_id.encode()),
+            *limited,
             *extra_headers(error),
         ]
         body = render(error, request_id)
         await _send_body(send, status_of(error), b"application/json", body, headers)
+
+
+def _scope_of(call: Call) -> str | None:
+    """The scope a request names, in its query or its body."""
+    for part in (call.query, call.body):
+        scope = getattr(part, "scope", None)
+        if isinstance(scope, str):
+            return scope
+    return None
 
 
 async def _send_body(

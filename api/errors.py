@@ -61,8 +61,9 @@ def extra_headers(error: EngineError) -> list[tuple[bytes, bytes]]:
         headers.append((b"retry-after", wait.encode()))
     if isinstance(error, errors.MethodNotAllowed):
         headers.append((b"allow", ", ".join(error.details.get("allowed", [])).encode()))
-    if isinstance(error, errors.BodyTooLarge | errors.BodyTimeout):
-        # The rest of the body is still on its way: this connection cannot be used again.
+    if isinstance(error, errors.BodyTooLarge | errors.BodyTimeout | errors.Internal):
+        # The rest of the body is still on its way, or a bug ends the connection: it cannot be
+        # used again.
         headers.append((b"connection", b"close"))
     return headers
 

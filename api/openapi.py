@@ -17,12 +17,13 @@ from schemas.errors import (
     InvalidActor,
     InvalidBody,
     InvalidParameter,
+    RateLimited,
     Unauthenticated,
     UnsupportedMediaType,
 )
 from schemas.problem import ErrorEnvelope
 
-_ALWAYS = (InvalidParameter, InvalidActor, Unauthenticated, Denied, Internal)
+_ALWAYS = (InvalidParameter, InvalidActor, Unauthenticated, Denied, RateLimited, Internal)
 _WITH_BODY = (InvalidBody, BodyTooLarge, UnsupportedMediaType)
 
 
@@ -60,10 +61,17 @@ def document(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
 def _types(endpoints: tuple[Endpoint, ...]) -> list[Any]:
     found: list[Any] = [ErrorEnvelope]
     for endpoint in endpoints:
-        for kind in (endpoint.body, endpoint.response):
+        for kind in (endpoint.body, *_answers(endpoint)):
             if kind is not None and kind not in found:
                 found.append(kind)
     return found
+
+
+def _answers(endpoint: Endpoint) -> tuple[Any, ...]:
+    """The types an endpoint may answer with: none, one, or the forms of one answer."""
+    if endpoint.response is None:
+        return ()
+    return endpoint.response if isinstance(endpoint.response, tuple) else (endpoint.response,)
 
 
 def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
@@ -117,11 +125,15 @@ def _header(endpoint: Endpoint) -> list[dict[str, Any]]:
 
 
 def _responses(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
-    content = {endpoint.media_type: {"schema": schemas[repr(endpoint.response)]}}
     responses: dict[str, Any] = {
-        str(status): {"description": endpoint.summary, "content": content}
-        for status in endpoint.statuses
+        str(status): {"description": endpoint.summary} for status in endpoint.statuses
     }
+    answers = [schemas[repr(kind)] for kind in _answers(endpoint)]
+    if answers:
+        schema = answers[0] if len(answers) == 1 else {"anyOf": answers}
+        content = {endpoint.media_type: {"schema": schema}}
+        for response in responses.values():
+            response["content"] = content
     with_body = _WITH_BODY if endpoint.body is not None else ()
     for status, codes in sorted(_codes((*_ALWAYS, *with_body, *endpoint.errors)).items()):
         if status not in endpoint.statuses:

@@ -38,11 +38,15 @@ class Corked:
             return
         self._transport.write(content)
 
-    def close(self) -> None:
-        """Close, after what was kept."""
+    def flush(self) -> None:
+        """Send what was kept: no body follows."""
         if self._head:
             self._transport.write(self._head)
             self._head = b""
+
+    def close(self) -> None:
+        """Close, after what was kept."""
+        self.flush()
         self._transport.close()
 
     def __getattr__(self, name: str) -> Any:
@@ -54,7 +58,13 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client is here."""
-        super().connection_made(cast("asyncio.Transport", Corked(transport)))
+        self._corked = Corked(transport)
+        super().connection_made(cast("asyncio.Transport", self._corked))
+
+    def on_response_complete(self) -> None:
+        """The answer is whole; that to a HEAD has no body to take its head along."""
+        self._corked.flush()
+        super().on_response_complete()
 
 
 _GC_YOUNG = 10_000

@@ -73,6 +73,7 @@ async def capture(engine: "Engine", caller: Caller, request: CaptureRequest) -> 
     """Store one experience durably; with `wait`, answer when it has come that far."""
     decision = policy.require(engine, caller, "scope.write", request.envelope.scope)
     started = engine.clock.elapsed_s()
+    _require_level(engine, caller, request.envelope.scope)
     envelope = checked(request.envelope)
     _require_identities(engine, caller, envelope)
     proposal = Experiences(engine, caller, decision, family=EXPERIENCE_FAMILY, envelopes=[envelope])
@@ -88,6 +89,8 @@ async def capture_bulk(
 ) -> BulkReceipt:
     """Store many experiences in one atomic batch: all of them, or none (001 §8.2)."""
     decision = policy.require_all(engine, caller, "scope.write", scopes_of(request.bulk))
+    for scope in scopes_of(request.bulk):
+        _require_level(engine, caller, scope)
     envelopes = full_envelopes(request.bulk)
     envelopes = [checked(envelope, f"items[{at}].") for at, envelope in enumerate(envelopes)]
     for at, envelope in enumerate(envelopes):
@@ -101,7 +104,17 @@ async def capture_bulk(
         engine, caller, decision, family=BULK_FAMILY, envelopes=ordered, batch=batch
     )
     written: list[Written] = await engine.committer.submit(proposal)
-    return await _bulk_receipt(engine, request, written, batch.id)
+    return await _bulk_receipt(engine, caller, request, written, batch.id)
+
+
+def _require_level(engine: "Engine", caller: Caller, scope: str) -> None:
+    """Writing above where one belongs is a capability of its own (001 §18.2.5)."""
+    policies = engine.policies
+    # Most may: then where the caller belongs need not be worked out.
+    if policies.decide(caller, "scope.write.elevated", scope).allowed:
+        return
+    if policies.is_elevated(caller.tenant, caller.actor, scope):
+        policy.require(engine, caller, "scope.write.elevated", scope)
 
 
 def _require_identities(engine: "Engine", caller: Caller, envelope: Envelope, at: str = "") -> None:
@@ -257,7 +270,11 @@ async def _after_waiting(
 
 
 async def _bulk_receipt(
-    engine: "Engine", request: BulkCaptureRequest, written: list[Written], batch_id: str
+    engine: "Engine",
+    caller: Caller,
+    request: BulkCaptureRequest,
+    written: list[Written],
+    batch_id: str,
 ) -> BulkReceipt:
     replayed = sum(1 for one in written if one.replayed)
     if replayed == len(written):
@@ -265,12 +282,16 @@ async def _bulk_receipt(
         rows = engine.log.read_many([written[0].offset])
         first = engine.entry_of(rows[0]).body
         batch_id = getattr(first, "batch_id", None) or batch_id
-    status, partial = "captured", False
+    status, missed = "captured", None
     if request.wait is not None:
         stage = "consolidated" if request.wait == "settled" else request.wait
         last = max(one.offset for one in written)
-        done = await engine.lifecycle.wait(stage, last, request.wait_ms / 1000)
-        status, partial = (stage, False) if done else ("captured", True)
+        if not await engine.lifecycle.wait(stage, last, request.wait_ms / 1000):
+            missed = "wait_deadline"
+        elif _any_cancelled(engine, caller, stage, written):
+            missed = "cancelled"
+        else:
+            status = stage
     return BulkReceipt(
         batch_id=batch_id,
         accepted=len(written),
@@ -278,6 +299,15 @@ async def _bulk_receipt(
         durability=engine.settings.durability,
         lifecycle_stream=f"/v1/lifecycle/stream?batch_id={batch_id}",
         replayed=replayed,
-        partial=partial,
-        partial_reason="wait_deadline" if partial else None,
+        partial=missed is not None,
+        partial_reason=missed,
     )
+
+
+def _any_cancelled(engine: "Engine", caller: Caller, stage: str, written: list[Written]) -> bool:
+    """Whether an event of a batch will never have a stage: then the batch has not reached it."""
+    tenant_no = engine.names.number(TENANT, 0, caller.tenant)
+    rows = (
+        engine.inline.get(tenant_no, "cancelled", one.offset.to_bytes(8, "big")) for one in written
+    )
+    return any(stage in row.stages for row in rows if row is not None)

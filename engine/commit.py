@@ -8,19 +8,17 @@ first of all (docs/adr/0013).
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
 
-from engine import audit
-from engine.audit import About, AuditNote
+from engine.audit import About, Pending, Trail
 from engine.clock import Clock, Stamps
 from engine.lifecycle import Lifecycle, Note
-from engine.state.kv import Batch
+from engine.state.kv import Batch, StoreError, StoreWriteFailed
 from engine.state.log import Draft, KvLog
 from engine.state.names import ACTOR, SCOPE, TENANT, Names
-from engine.state.vault import Vault
 from engine.state.views import Unit, build_request
 from projectors.base import Overlay
 from projectors.fold import fold_inline
@@ -34,6 +32,8 @@ from schemas.entry import (
     Directive,
     Entry,
     Experience,
+    Park,
+    SetPolicy,
     Unpark,
     scope_of,
 )
@@ -69,7 +69,8 @@ class Desk:
         self.first = committer.log.written + 1
         self.drafts: list[Draft] = []
         self.entries: list[Entry] = []
-        self.audit_rows: list[tuple[int, bytes, AuditNote]] = []
+        # First the rows that waited: their ids are older than any made from here on.
+        self.audit_rows: list[Pending] = committer.trail.take()
         self.overlay = Overlay(committer.inline.remembering())
         self._keys: dict[tuple[int, bytes], Replay] = {}
 
@@ -80,6 +81,10 @@ class Desk:
             row = self._committer.log.replayed(tenant_no, idem)
             found = None if row is None else Replay(*row)
         return found
+
+    def tenant_no(self, caller: Caller) -> int:
+        """The number of the caller's tenant, given now if it is new."""
+        return self._committer.names.number(TENANT, 0, caller.tenant)
 
     def event_id(self, offset: int) -> str:
         """The event id at an offset, in the log or in this batch."""
@@ -138,12 +143,11 @@ class Desk:
 
     def audit(self, caller: Caller, decision: Decision, about: About) -> str:
         """Record the call in the same batch; the id of its audit row."""
-        made = self._committer
-        tenant_no = made.names.number(TENANT, 0, caller.tenant)
-        keys = made.vault.tenant(tenant_no)
-        raw, note = audit.make_note(made.clock, keys, caller, decision, about)
-        self.audit_rows.append((tenant_no, raw, note))
-        return format_id("audit", raw)
+        row = self._committer.note(caller, decision, about)
+        self.audit_rows.append(row)
+        if caller.origin is not None:
+            caller.origin.recorded.append(caller.tenant)
+        return format_id("audit", row.raw)
 
     def attempt(self, proposal: Proposal) -> Any:
         """Let a proposal decide; when it raises, the desk is as it was before."""
@@ -170,14 +174,14 @@ class Committer:
         self,
         *,
         log: KvLog,
-        vault: Vault,
+        trail: Trail,
         names: Names,
         inline: Unit,
         lifecycle: Lifecycle,
         clock: Clock,
     ) -> None:
         self.log = log
-        self.vault = vault
+        self.trail = trail
         self.names = names
         self.inline = inline
         self.lifecycle = lifecycle
@@ -186,6 +190,7 @@ class Committer:
         self.refusal: str | None = None
         self.committed_entries = 0
         self.on_durable: Callable[[], None] = lambda: None
+        self.on_control: Callable[[Mapping[tuple[int, str, bytes], Any]], None] = lambda _: None
         self._queue: deque[tuple[Proposal, asyncio.Future[Any]]] = deque()
         self._queued_entries = self._queued_bytes = 0
         self._running: asyncio.Task[None] | None = None
@@ -211,6 +216,36 @@ class Committer:
             self._running = loop.create_task(self._run())
         return future
 
+    # ── the audit ────────────────────────────────────────────────────────────────────────────
+
+    def note(self, caller: Caller, decision: Decision, about: About) -> Pending:
+        """The audit row of a call; without one there is no answer but that the store is unwell."""
+        try:
+            return self.trail.make(caller, decision, about)
+        except StoreError as error:
+            if isinstance(error, StoreWriteFailed):
+                self.log.fail(f"the vault does not take keys: {error}")
+            raise WalUnavailable(reason=str(error)) from error
+
+    async def record(self, caller: Caller, decision: Decision, about: About) -> str:
+        """Record a call that changed nothing, durably; the row's id. A denial is said after it."""
+        audit_id: str = await self.submit(_Record(caller, decision, about))
+        return audit_id
+
+    def record_later(self, caller: Caller, decision: Decision, about: About) -> None:
+        """Record an allowed read: the row rides on the next commit, or on the keeper's flush."""
+        self.trail.queue(self.note(caller, decision, about))
+        if self.trail.queued >= limits.AUDIT_QUEUE_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Begin a commit for the audit rows that wait; they wait on while the store is unwell."""
+        is_well = self.log.failure is None and self.refusal is None
+        if self.trail.queued and self._running is None and is_well:
+            self._running = asyncio.get_running_loop().create_task(self._run())
+
+    # ── committing ───────────────────────────────────────────────────────────────────────────
+
     @property
     def queued_entries(self) -> int:
         """Entries waiting for the next commit."""
@@ -223,7 +258,8 @@ class Committer:
 
     async def _run(self) -> None:
         try:
-            while self._queue:
+            await self._commit(self._take())
+            while self._queue or self.trail.queued >= limits.AUDIT_QUEUE_ROWS:
                 await self._commit(self._take())
         finally:
             self._running = None
@@ -280,7 +316,9 @@ class Committer:
             token = self._fill(batch, desk)
 
         await self.log.append(desk.drafts, expect=desk.first - 1, rows=rows)
+        self.trail.settle()
         self.inline.remembering().written(desk.overlay.pending)
+        self.on_control(desk.overlay.pending)
         self.committed_entries += len(desk.drafts)
         self.lifecycle.release(token, {"captured": self.log.head()})
         self.on_durable()
@@ -288,8 +326,7 @@ class Committer:
     def _fill(self, batch: Batch, desk: Desk) -> int:
         """Everything that rides with the entries: one batch, all of it or none."""
         self.names.write_fresh(batch)
-        for tenant_no, raw, note in desk.audit_rows:
-            audit.put_note(batch, tenant_no, raw, note)
+        self.trail.write(batch, desk.audit_rows)
         for entry in desk.entries:
             self._announce(batch, entry)
         last = desk.first + len(desk.drafts) - 1
@@ -318,19 +355,43 @@ class Committer:
             # What is taken back in and the rebuild that takes it are durable together.
             batch.put("meta", build_request("staged"), b"1")
             return
+        event: bytes | None = None
         if isinstance(command, Cancel):
-            name = "cancelled"
+            name, event = "cancelled", parse_id("evt", command.event_id)
             payload: dict[str, Any] = {"stages_cancelled": command.stages}
-        else:
-            name = "parked"
+        elif isinstance(command, Park):
+            name, event = "parked", parse_id("evt", command.event_id)
             payload = {
                 "projector": command.projector,
                 "error": command.error,
                 "attempts": command.attempts,
             }
-        event = parse_id("evt", command.event_id)
+        elif isinstance(command, SetPolicy):
+            name = "policy_changed"
+            document = command.document
+            payload = {
+                "tier": command.tier,
+                "scope_or_actor": command.target,
+                "capability_diff": {"allow": document.allow, "deny": document.deny},
+            }
+        else:
+            return
         note = Note(name, body.scope, event, None, None, payload)
         self.lifecycle.add(batch, entry.tenant_no, note)
+
+
+class _Record:
+    """A proposal with nothing but an audit row."""
+
+    entry_count = 1
+    byte_count = 512
+
+    def __init__(self, caller: Caller, decision: Decision, about: About) -> None:
+        self._row = (caller, decision, about)
+
+    def decide(self, desk: Desk) -> str:
+        """Nothing can stand in the way."""
+        return desk.audit(*self._row)
 
 
 def _fail(future: asyncio.Future[Any], error: EngineError) -> None:

@@ -3,19 +3,24 @@
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engine import audit, daemon, lifecycle
+from engine.audit import Trail, days_of
 from engine.clock import Clock
 from engine.commit import Committer, Desk
 from engine.cursor import Cursors
 from engine.daemon import Daemon, run_in_loop
 from engine.disk import Disk
 from engine.entries import EntryReader
+from engine.issuers import load_issuers
 from engine.keeper import Keeper
 from engine.lifecycle import Lifecycle
+from engine.policy import PRESETS, Policies
+from engine.rates import Rates
 from engine.rebuild import rebuild_inline
 from engine.settings import Settings
 from engine.state import log as log_state
@@ -30,8 +35,10 @@ from engine.state.rocks import RocksKV
 from engine.state.vault import FAMILIES as VAULT_FAMILIES
 from engine.state.vault import Vault
 from engine.state.views import Unit
+from engine.tokens import Verified, Verifier
 from projectors import INLINE, STAGES
 from projectors.base import Projector, Stage
+from projectors.control import revoked_key
 from projectors.fold import ProjectorFailed
 from schemas.caller import Caller
 from schemas.entry import Directive, Entry, Park
@@ -47,6 +54,7 @@ __all__ = ["Engine", "Projection", "StoreError", "Stores", "assemble", "open_eng
 
 FORMAT = "strata data 1\n"
 _SWITCH_S = 0.001
+_GATES = frozenset({"policies", "actor_policies", "revoked", "scopes"})
 SYSTEM_ACTOR = "system:strata"
 
 
@@ -75,8 +83,10 @@ class Stores:
 
     def close(self) -> None:
         """Release both databases."""
-        self.kv.close()
-        self.vault_kv.close()
+        try:
+            self.kv.close()
+        finally:
+            self.vault_kv.close()
 
 
 @dataclass(frozen=True)
@@ -94,8 +104,12 @@ class Engine:
     staged: Unit
     lifecycle: Lifecycle
     committer: Committer
+    trail: Trail
     daemon: Daemon
     keeper: Keeper
+    policies: Policies
+    rates: Rates
+    verifier: Verifier | None
     cursors: Cursors
     entries: EntryReader
 
@@ -166,9 +180,15 @@ def assemble(
     names = Names(kv, stores.master)
     entries = EntryReader(names)
     inline, staged = Unit(kv, "inline", projection.inline), Unit(kv, "staged", projection.staged)
+    policies = Policies(PRESETS[settings.preset], inline, names)
+    kept_days = days_of(policies.preset.audit_retention)
+    trail = Trail(kv, vault, names, clock, retention_days=kept_days)
+    trail.stores_body_bytes = policies.stores_body_bytes
     committer = Committer(
-        log=log, vault=vault, names=names, inline=inline, lifecycle=bus, clock=clock
+        log=log, trail=trail, names=names, inline=inline, lifecycle=bus, clock=clock
     )
+    rates = Rates(policies, clock)
+    committer.on_control = _control_listener(policies, rates, bus)
     more = {} if batch_entries is None else {"batch_entries": batch_entries}
     runner = Daemon(
         log=log,
@@ -192,11 +212,44 @@ def assemble(
         staged=staged,
         lifecycle=bus,
         committer=committer,
+        trail=trail,
         daemon=runner,
         keeper=keeper,
+        policies=policies,
+        rates=rates,
+        verifier=_verifier(settings, clock, inline, names),
         cursors=Cursors(stores.master),
         entries=entries,
     )
+
+
+def _control_listener(
+    policies: Policies, rates: Rates, bus: Lifecycle
+) -> Callable[[Mapping[tuple[int, str, bytes], Any]], None]:
+    """What must hear of control rows: what is remembered of policy, and open streams."""
+
+    def listen(pending: Mapping[tuple[int, str, bytes], Any]) -> None:
+        policies.changed(pending)
+        rates.changed(pending)
+        if any(table in _GATES for _, table, _ in pending):
+            bus.recheck()
+
+    return listen
+
+
+def _verifier(settings: Settings, clock: Clock, inline: Unit, names: Names) -> Verifier | None:
+    """Checks tokens, when there are issuers to believe."""
+    if settings.issuers_file is None:
+        return None
+
+    def is_revoked(verified: Verified) -> bool:
+        tenant_no = names.known(TENANT, 0, verified.tenant)
+        if tenant_no is None:
+            return False
+        return inline.get(tenant_no, "revoked", revoked_key(verified.token_id)) is not None
+
+    tenants = frozenset(settings.tenants) or None
+    return Verifier(load_issuers(settings.issuers_file), tenants, clock, is_revoked)
 
 
 async def start(engine: Engine, *, run_daemon: bool = True) -> None:
@@ -226,6 +279,8 @@ async def close(engine: Engine) -> None:
     engine.lifecycle.close_all()
     await engine.committer.drained()
     await asyncio.to_thread(engine.daemon.stop)
+    await engine.committer.drained()
+    engine.committer.flush()
     await engine.committer.drained()
     await engine.keeper.stop()
     engine.log.close()

@@ -13,6 +13,7 @@ from schemas import limits
 _TICK_S = 0.05
 _DISK_S = 1.0
 _PRUNE_S = 60.0
+_RETAIN_S = 3600.0
 
 
 class Keeper:
@@ -30,6 +31,7 @@ class Keeper:
         self._daemon = daemon
         self._log = committer.log
         self._lifecycle = committer.lifecycle
+        self._trail = committer.trail
         self._names = committer.names
         self._clock = committer.clock
         self.anchors = anchors
@@ -55,11 +57,15 @@ class Keeper:
 
     async def _run(self) -> None:
         disk_at = prune_at = self._clock.elapsed_s()
+        # A server that never runs for an hour keeps its retention all the same.
+        retain_at = prune_at - _RETAIN_S + _PRUNE_S
         while True:
             before = self._clock.elapsed_s()
             await asyncio.sleep(_TICK_S)
             now = self._clock.elapsed_s()
             self.loop_lag_ms = max(0.0, (now - before - _TICK_S) * 1000)
+            if self._trail.is_due(now):
+                self._committer.flush()
             try:
                 await self._log.sync_buffered()
                 await self._anchor()
@@ -69,6 +75,9 @@ class Keeper:
                 if now - prune_at >= _PRUNE_S:
                     prune_at = now
                     await asyncio.to_thread(self.prune)
+                if now - retain_at >= _RETAIN_S:
+                    retain_at = now
+                    await asyncio.to_thread(self._trail.prune)
             except (StoreError, OSError) as error:
                 # Anchors and pruning are chores, but a store that fails them is not to be trusted.
                 self.failure = f"a chore failed: {error}"

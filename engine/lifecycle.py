@@ -9,7 +9,7 @@ import asyncio
 import heapq
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -25,6 +25,8 @@ FAMILIES = ("lifecycle", "stages")
 _pack = msgspec.msgpack.Encoder().encode
 _json = msgspec.json.Encoder().encode
 _BEGUN_MAX = 16_384
+REVOKED = "revoked"
+"""Why a stream was closed: its subscriber may not watch any more."""
 
 
 class Note(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -67,9 +69,12 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     batch_id: str | None = None
     names: frozenset[str] | None = None
     jobs: dict[str, str] = {}
+    visible: Callable[[str | None], bool] | None = None
 
     def matches(self, note: Note) -> bool:
-        """Whether the announcement passes every condition."""
+        """Whether the announcement passes every condition, and the subscriber may see its scope."""
+        if self.visible is not None and not self.visible(note.scope):
+            return False
         if self.event is not None and note.event != self.event:
             return False
         if self.batch_id is not None and note.batch_id != self.batch_id:
@@ -103,6 +108,7 @@ class Subscription:
         self.overflow_from: int | None = None
         self.last_queued_us = from_us
         self.closed: str | None = None
+        self.is_allowed: Callable[[], bool] = lambda: True
 
     def push(self, us: int, encoded: bytes) -> None:
         """Queue one announcement; when full, leave the rest to the buffer on disk."""
@@ -251,6 +257,13 @@ class Lifecycle:
     def unsubscribe(self, subscription: Subscription) -> None:
         """Stop hearing; harmless when repeated."""
         self._subscribers.get(subscription.wanted.tenant_no, set()).discard(subscription)
+
+    def recheck(self) -> None:
+        """Policy has changed: streams that would no longer be opened are ended (001 §5.4)."""
+        for group in list(self._subscribers.values()):
+            for subscription in list(group):
+                if not subscription.is_allowed():
+                    subscription.close(REVOKED)
 
     def resume(self, subscription: Subscription) -> int:
         """After an overflow: hear again from now on; the position the disk must continue from."""

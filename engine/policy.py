@@ -1,17 +1,21 @@
 """May this caller do this here, and which tier says no?  (001 §5)
 
-The deployment tier decides by preset. Each question is answered with the tier that answered it.
+Four tiers narrow each other: deployment, tenant, scope, actor; a token narrows like a fifth. What a
+tier does not speak of is as its parent says. Deciding is pure; `Policies` finds the documents.
 """
 
-from collections.abc import Iterable
-from fnmatch import fnmatchcase
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from schemas.caller import Caller, Decision
-from schemas.errors import PolicyDenied
+from engine.state.names import SCOPE, TENANT, Names
+from engine.state.views import Unit
+from projectors.control import DEPLOYMENT_KEY, TENANT_KEY, ScopeRow, policy_key, scope_key
+from schemas.caller import SYSTEM, Caller, Decision
+from schemas.errors import Denied, NotAMember, NotFound, PolicyDenied
+from schemas.policy import CAPABILITIES, OPERATOR_ONLY, PolicyDocument, RateLimits
+from schemas.scope import ancestors
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -21,13 +25,13 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     """What a deployment allows, whatever its tenants say (001 §5.3)."""
 
     name: str
-    allow: tuple[str, ...]
-    deny: tuple[str, ...] = ()
+    document: PolicyDocument
     require_signed: bool = True
     audit_retention: str
+    experimental: bool = False
 
 
-_SHARED_ALLOW: Final = (
+_SHARED_ALLOW: Final = [
     "scope.create.org",
     "scope.create.user",
     "scope.create.agent",
@@ -53,72 +57,399 @@ _SHARED_ALLOW: Final = (
     "blob.*",
     "policy.administer.*",
     "admin.*",
-)
-_SHARED_DENY: Final = (
+]
+_SHARED_DENY: Final = [
     "scope.create.global",
     "scope.create.cross_tenant",
     "scope.create.custom",
     "scope.read.cross_tenant",
     "understanding.read.cross_scope",
     "audit.read.cross_actor",
-)
-_CROSS_TENANT: Final = ("scope.create.cross_tenant", "scope.read.cross_tenant")
+]
+_CROSS_TENANT: Final = ["scope.create.cross_tenant", "scope.read.cross_tenant"]
+_SHARED_RATES: Final = RateLimits(write="100/s", read="500/s")
 
-PRESETS: Final = {
+PRESETS: Final[dict[str, Preset]] = {
     preset.name: preset
     for preset in (
-        Preset(name="on_prem_enterprise", allow=("*",), audit_retention="P1Y"),
+        Preset(
+            name="on_prem_enterprise",
+            document=PolicyDocument(allow=["*"]),
+            audit_retention="P1Y",
+            experimental=True,
+        ),
         Preset(
             name="cloud_shared_saas",
-            allow=_SHARED_ALLOW,
-            deny=_SHARED_DENY,
+            document=PolicyDocument(
+                allow=_SHARED_ALLOW, deny=_SHARED_DENY, rate_limits=_SHARED_RATES
+            ),
             audit_retention="P2Y",
         ),
-        Preset(name="cloud_private", allow=("*",), deny=_CROSS_TENANT, audit_retention="P3Y"),
-        Preset(name="dev_local", allow=("*",), require_signed=False, audit_retention="P7D"),
+        Preset(
+            name="cloud_private",
+            document=PolicyDocument(allow=["*"], deny=_CROSS_TENANT),
+            audit_retention="P3Y",
+        ),
+        Preset(
+            name="dev_local",
+            document=PolicyDocument(allow=["*"]),
+            require_signed=False,
+            audit_retention="P7D",
+            experimental=True,
+        ),
     )
 }
-"""The four of 001 §5.3, with the defaults of Appendix A."""
+"""The four of 001 §5.3, with the defaults of Appendix A; what a preset neither allows nor denies
+is `~` there: a tenant may allow it."""
 
 
-@lru_cache(maxsize=1024)
-def decide(preset_name: str, capability: str) -> Decision:
-    """The deployment tier's answer: a denial wins over an allowance, silence denies."""
-    preset = PRESETS[preset_name]
-    denied = any(fnmatchcase(capability, pattern) for pattern in preset.deny)
-    allowed = not denied and any(fnmatchcase(capability, pattern) for pattern in preset.allow)
+# ── deciding (pure) ──────────────────────────────────────────────────────────────────────────
+
+
+class Tier(msgspec.Struct, frozen=True):
+    """One tier's document, for a decision."""
+
+    name: str
+    document: PolicyDocument
+
+
+def _specificity(pattern: str, capability: str) -> int:
+    """How closely a pattern means a capability; 0 when it does not."""
+    if pattern == capability:
+        return len(capability) + 2
+    if pattern == "*":
+        return 1
+    if pattern.endswith(".*") and capability.startswith(pattern[:-1]):
+        return len(pattern)
+    return 0
+
+
+def verdict(document: PolicyDocument, capability: str) -> bool | None:
+    """What a tier says: the closest pattern wins, a tie denies, no match is silence."""
+    allow = max((_specificity(pattern, capability) for pattern in document.allow), default=0)
+    deny = max((_specificity(pattern, capability) for pattern in document.deny), default=0)
+    if not allow and not deny:
+        return None
+    return allow > deny
+
+
+def decide(capability: str, tiers: Sequence[Tier], preset: str) -> Decision:
+    """Every tier must allow; a tier can never grant what one above it denies (001 §5.1.1).
+
+    The deployment's silence leaves the capability to the tenant, whose silence is a no.
+    """
+    first, *rest = tiers
+    said = verdict(first.document, capability)
+    if said is False:
+        return _denied(capability, first.name, preset)
+    speaker, is_granted = first.name, said is True
+    for tier in rest:
+        said = verdict(tier.document, capability)
+        if said is False:
+            return _denied(capability, tier.name, preset)
+        if said is True:
+            speaker = tier.name
+            is_granted = is_granted or tier.name == "tenant"
+    if not is_granted:
+        return _denied(capability, "tenant" if rest else first.name, preset)
+    return Decision(capability=capability, allowed=True, tier=speaker, preset=preset)
+
+
+def _denied(capability: str, tier: str, preset: str) -> Decision:
+    hints = {
+        "deployment": f"preset {preset} does not grant {capability}",
+        "tenant": f"a tenant administrator may allow {capability}",
+        "scope": f"an owner of the scope may allow {capability}",
+        "actor": f"the actor's own policy denies {capability}",
+        "token": f"the token was minted without {capability} here",
+    }
     return Decision(
-        capability=capability,
-        allowed=allowed,
-        tier="deployment",
-        preset=preset_name,
-        remediation="" if allowed else f"preset {preset_name} does not grant {capability}",
+        capability=capability, allowed=False, tier=tier, preset=preset, remediation=hints[tier]
     )
+
+
+def token_allows(caller: Caller, capability: str, scope: str | None) -> bool:
+    """Whether the token leaves a capability over, at this place (001 §4.2)."""
+    if caller.capabilities is not None and capability not in caller.capabilities:
+        return False
+    return caller.scopes is None or scope is None or grants(caller.scopes, capability, scope)
+
+
+def grants(scopes: Iterable[str], capability: str, scope: str) -> bool:
+    """Whether path-bound grants cover a capability at a scope.
+
+    A capability that some grant names needs a grant that names it; any other may be used wherever
+    the token is bound to at all: a token for one scope is good for no other, on any route.
+    """
+    covering: set[str] = set()
+    named: set[str] = set()
+    for grant in scopes:
+        name, _, path = grant.partition(":")
+        named.add(name)
+        below = path.removesuffix("/*")
+        is_inside = scope == below or (path.endswith("/*") and scope.startswith(below + "/"))
+        if is_inside:
+            covering.add(name)
+    return capability in covering if capability in named else bool(covering)
+
+
+# ── finding the documents ────────────────────────────────────────────────────────────────────
+
+_ROLES: Final = {"reader": 1, "writer": 2, "owner": 3}
+_NEEDED: Final = (
+    ("scope.write", 2),
+    ("scope.read", 1),
+    ("policy.administer.scope", 3),
+    ("scope.administer", 3),
+)
+
+
+class Policies:
+    """The documents of every tier, remembered until control state changes."""
+
+    def __init__(self, preset: Preset, inline: Unit, names: Names) -> None:
+        self.preset = preset
+        self._inline = inline
+        self._names = names
+        self._decisions: dict[tuple[str, str, str, str | None], Decision] = {}
+        self._admitted: set[tuple[str, str, str, str]] = set()
+        self._levels: dict[int, Levels] = {}
+        self._body_bytes: dict[str, bool] = {}
+        self.epoch = 0
+
+    def changed(self, pending: Mapping[tuple[int, str, bytes], Any]) -> None:
+        """Control rows were written: what was remembered may no longer hold."""
+        if not pending:
+            return
+        self.epoch += 1
+        self._decisions.clear()
+        self._admitted.clear()
+        self._body_bytes.clear()
+        for (tenant_no, table, _), row in pending.items():
+            if table == "scopes" and tenant_no in self._levels:
+                if isinstance(row, ScopeRow):
+                    self._levels[tenant_no].take(row)
+                else:
+                    del self._levels[tenant_no]
+
+    def decide(self, caller: Caller, capability: str, scope: str | None) -> Decision:
+        """The tiers' answer for this caller, the token's word included."""
+        place = (caller.tenant, caller.actor, capability, scope)
+        found = self._decisions.get(place)
+        if found is None:
+            if len(self._decisions) > _REMEMBERED_MAX:
+                self._decisions.clear()
+                self._admitted.clear()
+            tiers = self.tiers(caller.tenant, caller.actor, scope)
+            found = self._decisions[place] = decide(capability, tiers, self.preset.name)
+        if found.allowed and not token_allows(caller, capability, scope):
+            return _denied(capability, "token", self.preset.name)
+        if found.allowed and capability in OPERATOR_ONLY and not self.is_operator(caller):
+            return _denied(capability, "deployment", self.preset.name)
+        return found
+
+    def is_operator(self, caller: Caller) -> bool:
+        """Who runs the deployment: the system's tenant, and everyone on a machine of one's own."""
+        return caller.tenant == SYSTEM.tenant or not self.preset.require_signed
+
+    def tiers(self, tenant: str, actor: str, scope: str | None) -> list[Tier]:
+        """Every document that bears on a decision, widest first."""
+        found = [Tier("deployment", self.deployment())]
+        tenant_no = self._names.known(TENANT, 0, tenant)
+        if tenant_no is None:
+            return found
+        row = self._inline.get(tenant_no, "policies", TENANT_KEY)
+        if row is not None:
+            found.append(Tier("tenant", row.document))
+        for path in reversed(ancestors(scope)) if scope else ():
+            document = self.scope_document(tenant_no, path)
+            if document is not None:
+                found.append(Tier("scope", document))
+        own = self.actor_document(tenant_no, actor)
+        if own is not None:
+            found.append(Tier("actor", own))
+        return found
+
+    def deployment(self) -> PolicyDocument:
+        """The preset, or what an operator set in its place."""
+        system_no = self._names.known(TENANT, 0, SYSTEM.tenant)
+        row = None
+        if system_no is not None:
+            row = self._inline.get(system_no, "policies", DEPLOYMENT_KEY)
+        return self.preset.document if row is None else row.document
+
+    def tenant_document(self, tenant: str) -> PolicyDocument | None:
+        """What the tenant says."""
+        tenant_no = self._names.known(TENANT, 0, tenant)
+        row = None if tenant_no is None else self._inline.get(tenant_no, "policies", TENANT_KEY)
+        return None if row is None else row.document
+
+    def stores_body_bytes(self, tenant: str) -> bool:
+        """Whether the tenant's audit rows say how long a body was (001 §18.2.15)."""
+        found = self._body_bytes.get(tenant)
+        if found is None:
+            document = self.tenant_document(tenant)
+            rules = document.audit if document is not None else None
+            found = self._body_bytes[tenant] = rules is None or rules.store_body_bytes
+        return found
+
+    def scope_document(self, tenant_no: int, scope: str) -> PolicyDocument | None:
+        """What a scope's owner says."""
+        scope_no = self._names.known(SCOPE, tenant_no, scope)
+        if scope_no is None:
+            return None
+        row = self._inline.get(tenant_no, "policies", policy_key(scope_no))
+        return None if row is None else row.document
+
+    def actor_document(self, tenant_no: int, actor: str) -> PolicyDocument | None:
+        """What is said of one actor."""
+        row = self._inline.get(tenant_no, "actor_policies", b"")
+        found = None if row is None else row.actors.get(actor)
+        return None if found is None else found.document
+
+    # ── membership ───────────────────────────────────────────────────────────────────────────
+
+    def scope_row(self, tenant_no: int, scope: str) -> ScopeRow | None:
+        """A scope's registration."""
+        scope_no = self._names.known(SCOPE, tenant_no, scope)
+        if scope_no is None:
+            return None
+        row: ScopeRow | None = self._inline.get(tenant_no, "scopes", scope_key(scope_no))
+        return row
+
+    def check_membership(self, caller: Caller, capability: str, scope: str) -> None:
+        """A registered scope is its members'; roles are inherited from the scopes above it."""
+        place = (caller.tenant, caller.actor, capability, scope)
+        if place in self._admitted:
+            return
+        self._check_role(caller, capability, scope)
+        self._admitted.add(place)
+
+    def _check_role(self, caller: Caller, capability: str, scope: str) -> None:
+        needed = next((level for name, level in _NEEDED if capability.startswith(name)), 0)
+        tenant_no = self._names.known(TENANT, 0, caller.tenant)
+        if not needed or tenant_no is None:
+            return
+        row = self.scope_row(tenant_no, scope)
+        if row is None or row.auto_provisioned:
+            return  # 001 §3.4.4: the scratchpad is anyone's who may write at all
+        rows = [self.scope_row(tenant_no, path) for path in ancestors(scope)]
+        members = [member for found in rows if found is not None for member in found.members]
+        roles = [_ROLES[member.role] for member in members if member.actor == caller.actor]
+        if max(roles, default=0) < needed:
+            wanted = next(role for role, level in _ROLES.items() if level == needed)
+            raise NotAMember(
+                f"{caller.actor} is not a {wanted} of {scope}.",
+                scope=scope,
+                capability=capability,
+                role_needed=wanted,
+                denied_by_tier="scope",
+                decided_by_tier="scope",
+            )
+
+    def natural_level(self, tenant: str, actor: str) -> str | None:
+        """The deepest scope in which the actor is an owner or writer (001 §18.2.5)."""
+        paths = self._paths(tenant, actor)
+        return max(paths, key=lambda path: (path.count("/"), path), default=None)
+
+    def is_elevated(self, tenant: str, actor: str, scope: str) -> bool:
+        """Whether a write to this scope is above where the actor belongs."""
+        paths = self._paths(tenant, actor)
+        return scope not in paths and any(path.startswith(scope + "/") for path in paths)
+
+    def _paths(self, tenant: str, actor: str) -> set[str]:
+        tenant_no = self._names.known(TENANT, 0, tenant)
+        if tenant_no is None:
+            return set()
+        levels = self._levels.get(tenant_no)
+        if levels is None:
+            levels = self._levels[tenant_no] = Levels()
+            for _, row in self._inline.scan(tenant_no, "scopes"):
+                levels.take(row)
+        return levels.paths.get(actor, set())
+
+
+class Levels:
+    """Where each actor of a tenant is an owner or writer."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, set[str]] = {}
+        self._writers: dict[str, list[str]] = {}
+
+    def take(self, row: ScopeRow) -> None:
+        """A scope's members are now these."""
+        for actor in self._writers.pop(row.path, ()):
+            self.paths[actor].discard(row.path)
+        writers = [member.actor for member in row.members if member.role != "reader"]
+        for actor in writers:
+            self.paths.setdefault(actor, set()).add(row.path)
+        self._writers[row.path] = writers
+
+
+_REMEMBERED_MAX: Final = 100_000
+
+
+def of(engine: "Engine", caller: Caller, capabilities: Iterable[str]) -> dict[str, Decision]:
+    """What each capability comes to for a caller, wherever it may be used."""
+    return {name: engine.policies.decide(caller, name, None) for name in capabilities}
+
+
+def may(engine: "Engine", caller: Caller, capability: str, scope: str | None) -> bool:
+    """The same question without the exception, for listings that leave out what is not allowed."""
+    try:
+        require(engine, caller, capability, scope or None)
+    except Denied:
+        return False
+    return True
+
+
+def require_or_own(engine: "Engine", caller: Caller, capability: str, *, is_own: bool) -> Decision:
+    """What one may do with one's own needs no capability."""
+    if is_own:
+        preset = engine.policies.preset.name
+        return Decision(capability=capability, allowed=True, tier="actor", preset=preset)
+    return require(engine, caller, capability)
+
+
+def require_tier(
+    engine: "Engine", caller: Caller, tier: str, name: str, *, is_reading: bool = False
+) -> Decision:
+    """To read or set a tier's document; another tenant's does not exist (DESIGN §8.2)."""
+    if tier == "tenant" and name != caller.tenant:
+        raise NotFound(f"There is no tenant {name[:80]!r}.")
+    is_own = tier == "actor" and name == caller.actor
+    if is_reading and (tier == "deployment" or is_own):
+        return require_or_own(engine, caller, f"policy.administer.{tier}", is_own=True)
+    return require(engine, caller, f"policy.administer.{tier}", name if tier == "scope" else None)
 
 
 def require_all(
     engine: "Engine", caller: Caller, capability: str, scopes: Iterable[str]
 ) -> Decision:
     """Allow for every scope, or raise for the first that denies."""
-    decision = decide(engine.settings.preset, capability)
+    decision: Decision | None = None
     for scope in scopes:
         decision = require(engine, caller, capability, scope)
-    return decision
+    return decision or require(engine, caller, capability)
 
 
 def require(
     engine: "Engine", caller: Caller, capability: str, scope: str | None = None
 ) -> Decision:
     """Allow, or raise PolicyDenied with the capability, the tier and what to do about it."""
-    decision = decide(engine.settings.preset, capability)
-    if decision.allowed:
-        return decision
-    raise PolicyDenied(
-        capability=capability,
-        denied_by_tier=decision.tier,
-        decided_by_tier=decision.tier,
-        deployment_preset=decision.preset,
-        remediation=decision.remediation,
-        actor=caller.actor,
-        scope=scope,
-    )
+    assert capability in CAPABILITIES, f"{capability} is not in the catalogue"
+    policies = engine.policies
+    decision = policies.decide(caller, capability, scope)
+    if not decision.allowed:
+        raise PolicyDenied(
+            capability=capability,
+            denied_by_tier=decision.tier,
+            decided_by_tier=decision.tier,
+            deployment_preset=decision.preset,
+            remediation=decision.remediation,
+            actor=caller.actor,
+            scope=scope,
+        )
+    if scope is not None:
+        policies.check_membership(caller, capability, scope)
+    return decision

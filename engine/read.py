@@ -120,6 +120,7 @@ def get_event(engine: "Engine", caller: Caller, event_id: str) -> Event:
     policy.require(engine, caller, "scope.read.local")
     tenant_no, offset, _ = find_event(engine, caller.tenant, event_id)
     entry = engine.entry_of(engine.log.read_many([offset])[0])
+    policy.require(engine, caller, "scope.read.local", entry.scope or None)
     if entry.body is None:
         raise ResourceDeleted(event_id=event_id)
     event = _event(engine, tenant_no, entry)
@@ -140,7 +141,7 @@ def list_events(engine: "Engine", caller: Caller, request: EventsRequest) -> Eve
     if request.cursor is not None:
         position = int.from_bytes(engine.cursors.read(request.cursor, *question), "big")
     tenant_no = engine.tenant_no(caller)
-    scopes = [] if tenant_no is None else _scope_numbers(engine, tenant_no, request)
+    scopes = [] if tenant_no is None else _scope_numbers(engine, caller, tenant_no, request)
     walk = _Walk(engine, tenant_no or 0, scopes, newest=newest, head=head, position=position)
     items = walk.collect(request.limit, _wanted(request))
     more = walk.has_more()
@@ -162,6 +163,7 @@ def get_write_status(
     else:
         tenant_no, offset, raw = _by_key(engine, caller, str(idempotency_key))
     entry = engine.entry_of(engine.log.read_many([offset])[0])
+    policy.require(engine, caller, "scope.read.local", entry.scope or None)
     state = entry_state(engine, tenant_no, offset, raw)
     return WriteStatus(
         event_id=entry.event_id,
@@ -193,13 +195,16 @@ def _by_key(engine: "Engine", caller: Caller, key: str) -> tuple[int, int, bytes
 # ── pages ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _scope_numbers(engine: "Engine", tenant_no: int, request: EventsRequest) -> list[int]:
+def _scope_numbers(
+    engine: "Engine", caller: Caller, tenant_no: int, request: EventsRequest
+) -> list[int]:
     if request.view == "descend":
         below = request.scope + "/"
         found = [
             number
             for number, path in engine.names.all(SCOPE, tenant_no)
-            if path == request.scope or path.startswith(below)
+            if (path == request.scope or path.startswith(below))
+            and policy.may(engine, caller, "scope.read.local", path)
         ]
         if len(found) > limits.DESCEND_SCOPES_MAX:
             reason = (
@@ -208,7 +213,9 @@ def _scope_numbers(engine: "Engine", tenant_no: int, request: EventsRequest) -> 
             raise InvalidParameter(field="view", reason=reason)
         return found
     paths = ancestors(request.scope) if request.view == "holistic" else [request.scope]
-    numbers = (engine.names.known(SCOPE, tenant_no, path) for path in paths)
+    # Scopes that the caller may not read are left out, as if they were empty (DESIGN §8.10).
+    readable = [path for path in paths if policy.may(engine, caller, "scope.read.local", path)]
+    numbers = (engine.names.known(SCOPE, tenant_no, path) for path in readable)
     return [number for number in numbers if number is not None]
 
 

@@ -25,6 +25,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     durability: str = "fsync"
     disk_low_water_mb: int = limits.DISK_LOW_WATER_BYTES // limits.MIB
     ballast_mb: int = limits.BALLAST_BYTES // limits.MIB
+    issuers_file: Path | None = None
+    tenants: tuple[str, ...] = ()
+    enable_experimental: bool = False
     sources: dict[str, str] = {}
 
 
@@ -36,6 +39,9 @@ ENVIRONMENT: Final = {
     "durability": "CORTEX_DURABILITY",
     "disk_low_water_mb": "CORTEX_DISK_LOW_WATER_MB",
     "ballast_mb": "CORTEX_BALLAST_MB",
+    "issuers_file": "CORTEX_ISSUERS_FILE",
+    "tenants": "CORTEX_TENANTS",
+    "enable_experimental": "CORTEX_ENABLE_EXPERIMENTAL",
 }
 """Each setting's name in the environment."""
 
@@ -46,6 +52,9 @@ MEANING: Final = {
     "preset": f"deployment preset: {', '.join(PRESETS)}",
     "durability": "fsync (answered means on disk) or buffered (for tests: a power cut loses some)",
     "disk_low_water_mb": "free space below which writes stop, in MiB",
+    "issuers_file": "YAML or JSON list of the issuers whose tokens are accepted",
+    "tenants": "tenants served, comma-separated; empty means every tenant an issuer vouches for",
+    "enable_experimental": "1 serves experimental endpoints in the cloud presets too",
     "ballast_mb": "space held back so that a full disk can be opened again, in MiB",
 }
 
@@ -79,8 +88,13 @@ def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
     for name in ("port", "disk_low_water_mb", "ballast_mb"):
         if name in values:
             values[name] = _whole_number(values[name], sources[name])
-    if "data" in values:
-        values["data"] = Path(values["data"])
+    for name in ("data", "issuers_file"):
+        if name in values:
+            values[name] = Path(values[name])
+    if "tenants" in values:
+        values["tenants"] = tuple(part for part in str(values["tenants"]).split(",") if part)
+    if "enable_experimental" in values:
+        values["enable_experimental"] = str(values["enable_experimental"]) in ("1", "true", "True")
     settings = Settings(**values, sources=sources)
     if settings.preset not in PRESETS:
         raise SettingsError(
@@ -88,6 +102,11 @@ def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
         )
     if settings.durability not in ("fsync", "buffered"):
         raise SettingsError(f"{sources['durability']}: durability is fsync or buffered")
+    if PRESETS[settings.preset].require_signed and settings.issuers_file is None:
+        raise SettingsError(
+            f"{sources['preset']}: preset {settings.preset} takes signed callers only; "
+            "CORTEX_ISSUERS_FILE must name the issuers whose tokens are accepted"
+        )
     if not 0 <= settings.port <= 65535:
         raise SettingsError(f"{sources['port']}: a port is 0 to 65535")
     return settings

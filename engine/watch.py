@@ -8,9 +8,10 @@ import msgspec
 from engine import policy
 from engine.audit import About
 from engine.commit import Desk
-from engine.lifecycle import Filter, Subscription, frame
+from engine.lifecycle import REVOKED, Filter, Subscription, frame
 from engine.read import REQUIRED_STAGES, entry_state, find_event
 from engine.state.names import TENANT
+from projectors.control import revoked_key
 from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import Cancel, Directive, Entry
@@ -29,6 +30,7 @@ from schemas.lifecycle import (
     LifecyclePage,
     LifecycleRow,
     MemoryEventState,
+    PolicyRevoked,
     row_of,
 )
 from schemas.times import from_us
@@ -67,7 +69,32 @@ def _filter(engine: "Engine", caller: Caller, request: WatchRequest) -> Filter:
         batch_id=request.batch_id,
         names=frozenset(request.events) or None,
         jobs=request.jobs,
+        visible=_Eyes(engine, caller).may_see,
     )
+
+
+class _Eyes:
+    """What one subscriber may see, remembered until policy changes."""
+
+    def __init__(self, engine: "Engine", caller: Caller) -> None:
+        self._engine = engine
+        self._caller = caller
+        self._seen: dict[str, bool] = {}
+        self._epoch = -1
+
+    def may_see(self, scope: str | None) -> bool:
+        """Whether the subscriber may read this scope; what has none is not for bound tokens."""
+        if scope is None:
+            return self._caller.scopes is None
+        policies = self._engine.policies
+        if self._epoch != policies.epoch:
+            self._seen.clear()
+            self._epoch = policies.epoch
+        found = self._seen.get(scope)
+        if found is None:
+            found = policy.may(self._engine, self._caller, "scope.read.local", scope)
+            self._seen[scope] = found
+        return found
 
 
 def _position(engine: "Engine", since: str | None) -> bytes | None:
@@ -103,6 +130,7 @@ def subscribe(engine: "Engine", caller: Caller, request: WatchRequest) -> AsyncI
     wanted = _filter(engine, caller, request)
     after = _position(engine, request.since)
     subscription = engine.lifecycle.subscribe(wanted)
+    subscription.is_allowed = lambda: _may_go_on(engine, caller, request)
     # Where the queue begins is fixed here: by the time the stream runs, the queue has moved on.
     return _stream(engine, subscription, after, subscription.last_queued_us)
 
@@ -137,6 +165,9 @@ def get_lifecycle_event(engine: "Engine", caller: Caller, lifecycle_id: str) -> 
     event = None
     if raw is not None and tenant_no is not None:
         event = engine.lifecycle.find(tenant_no, raw)
+    scope = None if event is None else event.scope
+    if scope is not None and not policy.may(engine, caller, "scope.read.local", scope):
+        event = None
     if event is None:
         if raw is not None and uuid7_instant_us(raw) < engine.lifecycle.oldest_us():
             raise LifecycleExpired(lifecycle_id=lifecycle_id, buffer_s=limits.LIFECYCLE_BUFFER_S)
@@ -148,6 +179,8 @@ def get_memory_event(engine: "Engine", caller: Caller, event_id: str) -> MemoryE
     """How far one memory event has come (001 §8.9.3)."""
     policy.require(engine, caller, "lifecycle.subscribe")
     tenant_no, offset, raw = find_event(engine, caller.tenant, event_id)
+    scope = engine.entry_of(engine.log.read_many([offset])[0]).scope
+    policy.require(engine, caller, "scope.read.local", scope or None)
     state = entry_state(engine, tenant_no, offset, raw)
     return MemoryEventState(
         event_id=event_id,
@@ -171,6 +204,7 @@ async def cancel(
     entry = engine.entry_of(engine.log.read_many([offset])[0])
     if entry.envelope is None:
         raise NotFound(f"{event_id} is not an experience.", event_id=event_id)
+    policy.require(engine, caller, "scope.write", entry.scope)
     if entry.caller != caller.actor:
         policy.require(engine, caller, "scope.administer", entry.scope)
     proposal = Cancellation(engine, caller, decision, entry, request.audit_note)
@@ -248,12 +282,33 @@ async def _stream(
                     if subscription.closed == "lagging":
                         return
                 continue
+            if subscription.closed == REVOKED:
+                yield _revoked(engine)
             if subscription.closed is not None:
                 return
             subscription.ready.clear()
             await subscription.ready.wait()
     finally:
         lifecycle.unsubscribe(subscription)
+
+
+def _may_go_on(engine: "Engine", caller: Caller, request: WatchRequest) -> bool:
+    """Whether an open stream would be allowed if it were opened now (001 §5.4)."""
+    tenant_no = engine.tenant_no(caller)
+    if caller.token_id is not None and tenant_no is not None:
+        place = revoked_key(caller.token_id)
+        if engine.inline.get(tenant_no, "revoked", place) is not None:
+            return False
+    return policy.may(engine, caller, "lifecycle.subscribe", request.scope)
+
+
+def _revoked(engine: "Engine") -> bytes:
+    event = PolicyRevoked(
+        lifecycle_id=engine.clock.new_id("lce"),
+        timestamp=from_us(engine.clock.now_us()),
+        reason="the subscription is no longer allowed",
+    )
+    return b"event: policy_revoked\ndata: %b\n\n" % msgspec.json.encode(event)
 
 
 def _take(subscription: Subscription) -> bytes:

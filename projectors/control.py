@@ -1,19 +1,28 @@
-"""Which scopes exist, which events were cancelled, which entries are parked?"""
+"""Which scopes exist, what does policy say, what was cancelled, parked, revoked?"""
 
 from collections.abc import Iterator
+from hashlib import sha256
 
 import msgspec
 
 from projectors.base import Change, Drop, Projector, Put, View
-from schemas.entry import Cancel, Directive, Entry, Experience, Park, Unpark
+from schemas.entry import (
+    Cancel,
+    Directive,
+    DropScope,
+    Entry,
+    Experience,
+    Member,
+    Park,
+    RegisterScope,
+    Revoke,
+    ScopePolicies,
+    SetMembers,
+    SetPolicy,
+    Unpark,
+)
+from schemas.policy import PolicyDocument
 from schemas.times import Instant
-
-
-class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """An actor's role in a scope."""
-
-    actor: str
-    role: str
 
 
 class ScopeRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +33,8 @@ class ScopeRow(msgspec.Struct, frozen=True, kw_only=True):
     auto_provisioned: bool
     created_at: Instant
     created_by: str
+    policies: ScopePolicies | None = None
+    updated_at: Instant | None = None
 
 
 class CancelRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +56,44 @@ class ParkRow(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     attempts: int
     at: Instant
+
+
+class PolicyRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tier says, and who said it."""
+
+    document: PolicyDocument
+    by: str
+    at: Instant
+
+
+class ActorPolicies(msgspec.Struct, frozen=True, kw_only=True):
+    """Every actor's document of a tenant, in one row: actors are personal and stay out of keys."""
+
+    actors: dict[str, PolicyRow]
+
+
+class RevokedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A revoked token, until it would have expired anyway."""
+
+    jti: str
+    expires_at: Instant
+    by: str
+    at: Instant
+    reason: str | None = None
+
+
+DEPLOYMENT_KEY = b"deployment"
+TENANT_KEY = b"tenant"
+
+
+def policy_key(scope_no: int) -> bytes:
+    """A scope's document, by the scope's number."""
+    return b"scope" + scope_no.to_bytes(4, "big")
+
+
+def revoked_key(jti: str) -> bytes:
+    """Token ids are an issuer's: any text, so they are kept by hash."""
+    return sha256(jti.encode()).digest()[:16]
 
 
 def scope_key(scope_no: int) -> bytes:
@@ -77,8 +126,66 @@ def project(entry: Entry, view: View) -> Iterator[Change]:
         case Directive(command=Unpark() as unpark):
             for offset in unpark.offsets:
                 yield Drop(table="parked", key=park_key(unpark.projector, offset))
+        case Directive(command=(RegisterScope() | SetMembers() | DropScope()) as change):
+            yield from _scope_change(entry, change, view)
+        case Directive(command=SetPolicy() as said):
+            yield from _policy_change(entry, said, view)
+        case Directive(command=Revoke() as revoke):
+            revoked = RevokedRow(
+                jti=revoke.jti,
+                expires_at=revoke.expires_at,
+                by=entry.caller,
+                at=entry.recorded_at,
+                reason=revoke.reason,
+            )
+            yield Put(table="revoked", key=revoked_key(revoke.jti), value=revoked)
         case _:
             return
+
+
+def _scope_change(
+    entry: Entry, command: RegisterScope | SetMembers | DropScope, view: View
+) -> Iterator[Change]:
+    key = scope_key(entry.scope_no)
+    known = view.get("scopes", key)
+    if isinstance(command, DropScope):
+        if known is not None:
+            yield Drop(table="scopes", key=key)
+        if view.get("policies", policy_key(entry.scope_no)) is not None:
+            yield Drop(table="policies", key=policy_key(entry.scope_no))
+        return
+    row = known or ScopeRow(
+        path=entry.scope,
+        members=[],
+        auto_provisioned=True,
+        created_at=entry.recorded_at,
+        created_by=entry.event_id,
+    )
+    policies = command.policies if isinstance(command, RegisterScope) else row.policies
+    yield Put(
+        table="scopes",
+        key=key,
+        value=msgspec.structs.replace(
+            row,
+            members=command.members,
+            policies=policies,
+            auto_provisioned=False,
+            updated_at=entry.recorded_at,
+        ),
+    )
+
+
+def _policy_change(entry: Entry, change: SetPolicy, view: View) -> Iterator[Change]:
+    row = PolicyRow(document=change.document, by=entry.caller, at=entry.recorded_at)
+    if change.tier == "actor":
+        known = view.get("actor_policies", b"")
+        actors = dict(known.actors) if known is not None else {}
+        actors[change.target] = row
+        yield Put(table="actor_policies", key=b"", value=ActorPolicies(actors=actors))
+        return
+    keys = {"deployment": DEPLOYMENT_KEY, "tenant": TENANT_KEY}
+    key = keys.get(change.tier) or policy_key(entry.scope_no)
+    yield Put(table="policies", key=key, value=row)
 
 
 def _registration(entry: Entry, view: View) -> Iterator[Change]:
@@ -109,6 +216,13 @@ def _cancellation(entry: Entry, cancel: Cancel) -> Change:
 CONTROL = Projector(
     name="control",
     version=1,
-    tables={"scopes": ScopeRow, "cancelled": CancelRow, "parked": ParkRow},
+    tables={
+        "scopes": ScopeRow,
+        "cancelled": CancelRow,
+        "parked": ParkRow,
+        "policies": PolicyRow,
+        "actor_policies": ActorPolicies,
+        "revoked": RevokedRow,
+    },
     project=project,
 )

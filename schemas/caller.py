@@ -14,6 +14,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     headers: list[tuple[bytes, bytes]] = []
     started_us: int = 0
+    recorded: list[str] = []
+    """Tenants whose audit has a row of this request already: a verb wrote it with its entries."""
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +26,8 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: tuple[str, ...] | None = None
     scopes: tuple[str, ...] | None = None
     token_id: str | None = None
+    issuer: str | None = None
+    expires_s: int | None = None
     origin: Origin | None = None
 
 

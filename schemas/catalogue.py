@@ -15,8 +15,10 @@ from schemas.lifecycle import (
     LifecycleRow,
     MemoryEventState,
 )
+from schemas.policy import EffectivePolicy, PolicyDocument
 from schemas.problem import ErrorEnvelope
 from schemas.receipts import BulkReceipt, Receipt, WriteStatus
+from schemas.token import Claims
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -36,6 +38,9 @@ CATALOGUE: Final[dict[str, Any]] = {
     "error_envelope": ErrorEnvelope,
     "audit_row": AuditRow,
     "health": Health,
+    "token_claims": Claims,
+    "policy": PolicyDocument,
+    "capability_set": EffectivePolicy,
 }
 """File stem -> type. The names of Appendix D where it has them."""
 

@@ -1,11 +1,14 @@
 """What does the log hold?  One row: who, when, and a body of one of three kinds (DESIGN §1)."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from schemas.envelope import Envelope
+from schemas.policy import PolicyDocument
+from schemas.scope import ActorId, ScopePath
+from schemas.times import Instant
 
 SCHEMA_VERSION = 1
 """Of bodies. A stored struct only ever gains fields with defaults; a break raises this number."""
@@ -47,7 +50,63 @@ class Unpark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     offsets: list[int]
 
 
-Command = Cancel | Park | Unpark
+class Member(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An actor's role in a scope."""
+
+    actor: ActorId
+    role: Literal["owner", "writer", "reader"]
+
+
+class ScopePolicies(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """How a registered scope wants its memory treated (001 §8.8.1)."""
+
+    consolidation: str | None = None
+    conflict_resolution: str | None = None
+    inherit_from: list[ScopePath] = []
+    audit: str | None = None
+    children: dict[str, Any] = {}
+
+
+class RegisterScope(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="register_scope"
+):
+    """A scope gets members and policies; the directive's scope is its path."""
+
+    members: list[Member]
+    policies: ScopePolicies | None = None
+
+
+class SetMembers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="set_members"):
+    """A scope's members are now these."""
+
+    members: list[Member]
+
+
+class DropScope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="drop_scope"):
+    """A scope's registration and policy are gone; its events stay in the log."""
+
+    records: Literal["none", "keep"]
+
+
+class SetPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="set_policy"):
+    """A tier's document is now this; for the tier `scope` the directive's scope is its target."""
+
+    tier: Literal["deployment", "tenant", "scope", "actor"]
+    target: str
+    document: PolicyDocument
+
+
+class Revoke(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="revoke"):
+    """A token is not to be accepted any more, until it would have expired anyway."""
+
+    jti: str
+    expires_at: Instant
+    reason: str | None = None
+
+
+Command = Cancel | Park | Unpark | RegisterScope | SetMembers | DropScope | SetPolicy | Revoke
 
 
 class Directive(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="directive"):

@@ -3,8 +3,9 @@
 * EngineError
   x InvalidRequest     change the request
       InvalidBody · MissingField · InvalidEnvelope · InvalidScope · InvalidTimestamp ·
-      UnparseableTemporal · InvalidParameter · InvalidCursor · InvalidActor · BodyTooLarge ·
-      BodyTimeout · UnsupportedMediaType · MethodNotAllowed
+      UnparseableTemporal · InvalidParameter · InvalidCursor · InvalidActor ·
+      UnregisteredScopeType · BodyTooLarge · BodyTimeout · UnsupportedMediaType ·
+      MethodNotAllowed
   x Unauthenticated    present a good token
       MissingToken · BadSignature · ExpiredToken · RevokedToken · ActorMismatch · WrongTenant
   x Denied             ask for a capability
@@ -12,7 +13,7 @@
   x NotFound           it is not here
       ResourceDeleted · LifecycleExpired
   x Conflict           read again, then decide
-      IdempotencyConflict · ScopeExists
+      IdempotencyConflict · ScopeExists · ScopeHasRecords
   x RateLimited        wait, then retry
   x Unavailable        retry as is
       WalUnavailable · LayerUnavailable · Overloaded
@@ -111,6 +112,13 @@ class InvalidActor(InvalidRequest):
 
     code = "INVALID_ACTOR"
     summary = "The actor is not of the form type:id."
+
+
+class UnregisteredScopeType(InvalidRequest):
+    """The scope's type is not of the deployment's closed set (001 §18.2.19)."""
+
+    code = "UNREGISTERED_SCOPE_TYPE"
+    summary = "The scope's type is not one of this deployment's."
 
 
 class BodyTooLarge(InvalidRequest):
@@ -252,6 +260,13 @@ class ScopeExists(Conflict):
 
     code = "SCOPE_REGISTRATION_EXISTS"
     summary = "The scope path is already registered."
+
+
+class ScopeHasRecords(Conflict):
+    """The scope holds records, and the request does not say what becomes of them."""
+
+    code = "SCOPE_HAS_RECORDS"
+    summary = "The scope still holds records."
 
 
 class RateLimited(EngineError):

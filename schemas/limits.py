@@ -135,6 +135,24 @@ SUBSCRIBERS_MAX: Final = 5000
 SHUTDOWN_S_MAX: Final = 10.0
 """From SIGTERM to exit, with every stream open."""
 
+# ── Audit (001 §14) ──────────────────────────────────────────────────────────────────────────
+
+AUDIT_FLUSH_S: Final = 0.5
+"""Rows of allowed reads wait at most so long for a commit to ride on; with the keeper's tick and
+the fsync that is less than a second, which is what a power cut can take of them."""
+
+AUDIT_QUEUE_ROWS: Final = 1024
+"""Rows of reads waiting for a commit; beyond it one is made for them."""
+
+AUDIT_QUEUE_ROWS_MAX: Final = 50_000
+"""Rows of reads held while the store takes no writes; beyond it they are counted, not kept."""
+
+AUDIT_BODY_BYTES_MAX: Final = 2 * BULK_BODY_BYTES_MAX
+"""A body to be verified: the largest there is, as a JSON string, in which every quote is two."""
+
+PEPPER_KEPT_DAYS: Final = 90
+"""How much longer than the rows themselves their pepper is kept (001 §18.2.11, P3M)."""
+
 # ── Surroundings ─────────────────────────────────────────────────────────────────────────────
 
 NAME_CACHE_MAX: Final = 100_000

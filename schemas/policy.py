@@ -93,6 +93,14 @@ class RateLimits(
     importer: Rate | None = None
 
 
+class AuditRules(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """What a tenant's audit rows hold (001 §18.2.15)."""
+
+    store_body_bytes: bool = True
+
+
 class PolicyDocument(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
@@ -101,6 +109,7 @@ class PolicyDocument(
     allow: list[Pattern] = []
     deny: list[Pattern] = []
     rate_limits: RateLimits | None = None
+    audit: AuditRules | None = None
     note: str | None = None
 
 

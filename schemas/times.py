@@ -1,5 +1,6 @@
 """When?  Instants with a zone, kept to the microsecond, and half-open intervals."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
@@ -32,3 +33,18 @@ def as_utc(instant: datetime, field: str) -> datetime:
         return instant.astimezone(UTC)
     except OverflowError as error:
         raise InvalidTimestamp(field=field, reason="outside years 1 to 9999 in UTC") from error
+
+
+_DURATION: Final = re.compile(
+    r"P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?"
+    r"(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
+)
+_PART_S: Final = (365 * 86400, 30 * 86400, 7 * 86400, 86400, 3600, 60, 1)
+
+
+def seconds_of(duration: str) -> float:
+    """The length of an ISO 8601 duration; a year is 365 days here, and a month 30."""
+    found = _DURATION.fullmatch(duration)
+    assert found is not None, f"{duration!r} was not checked before"
+    parts = zip(found.groups(), _PART_S, strict=True)
+    return sum(float(part) * length for part, length in parts if part is not None)

@@ -94,6 +94,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     running.stop()
 
 
+@pytest.fixture(scope="session")
+def start_server() -> Callable[..., Server]:
+    """Servers that outlive a test, for fixtures: `start_server(data, CORTEX_X="…")`, then stop."""
+    return lambda data, *flags, **environment: _start(data, flags, environment)
+
+
 @pytest.fixture
 def run_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Start servers of the test's own: `run_server(data, *flags, CORTEX_X="…")`."""
@@ -160,13 +166,15 @@ def _frames(response: httpx.Response) -> Iterator[Frame]:
         if name:
             fields[name] = value.removeprefix(" ")
         elif not line and "data" in fields:
-            yield Frame(fields.get("id"), fields.get("event", "message"), json.loads(fields["data"]))
+            yield Frame(
+                fields.get("id"), fields.get("event", "message"), json.loads(fields["data"])
+            )
             fields = {}
 
 
 @pytest.fixture
 def listen() -> Callable[..., contextlib.AbstractContextManager[Iterator[Frame]]]:
-    """Open a lifecycle stream: `with listen(client, event_id=…) as frames: next(frames)`.
+    """Lifecycle streams, each a context manager that gives its frames.
 
     When the block begins the server has subscribed: what happens from then on is heard.
     """

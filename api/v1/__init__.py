@@ -1,12 +1,16 @@
 """The CortexDB v1 contract (001), one file a resource."""
 
 from api.endpoint import Endpoint
-from api.v1 import admin, events, experience, lifecycle, problems
+from api.v1 import admin, audit, events, experience, identity, lifecycle, policy, problems, scopes
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *experience.ENDPOINTS,
     *events.ENDPOINTS,
     *lifecycle.ENDPOINTS,
+    *scopes.ENDPOINTS,
+    *policy.ENDPOINTS,
+    *identity.ENDPOINTS,
+    *audit.ENDPOINTS,
     *admin.ENDPOINTS,
     *problems.ENDPOINTS,
 )

@@ -125,6 +125,7 @@ ENDPOINTS = (
         get_ready,
         "Whether writes and projection work.",
         tier=STABLE,
+        is_open=True,
         response=Ready,
         statuses=(200, 503),
     ),
@@ -145,6 +146,7 @@ ENDPOINTS = (
         get_version,
         "Build and API version.",
         tier=STABLE,
+        is_open=True,
         response=Version,
     ),
     Endpoint(
@@ -214,6 +216,7 @@ ENDPOINTS = (
         get_openapi,
         "This interface as OpenAPI 3.1.",
         tier=STABLE,
+        is_open=True,
         response=dict[str, Any],
     ),
 )

@@ -55,6 +55,7 @@ ENDPOINTS = (
         get_problems,
         "Every error code: status, meaning, remedy.",
         tier=STABLE,
+        is_open=True,
         response=ProblemList,
     ),
     Endpoint(
@@ -63,6 +64,7 @@ ENDPOINTS = (
         get_problem,
         "One error code: status, meaning, remedy.",
         tier=STABLE,
+        is_open=True,
         response=Problem,
         errors=(NotFound,),
     ),

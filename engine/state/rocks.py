@@ -209,8 +209,7 @@ class RocksKV:
         try:
             return cls(path, families, False, buffer)
         except CorruptStore as error:
-            # RocksDB does not say which log it cannot read.
-            found = find_first_bad(path) if error.path is None else None
+            found = _find_damage(error, path)
             if found is None:
                 raise
             raise found from error
@@ -223,9 +222,13 @@ class RocksKV:
             try:
                 refuse_damage(path)
                 return cls(path, _families_on_disk(path), True, buffer)
-            except StoreError:
-                if attempt == _READ_ONLY_ATTEMPT_COUNT:
+            except StoreError as error:
+                if attempt < _READ_ONLY_ATTEMPT_COUNT:
+                    continue
+                found = _find_damage(error, path)
+                if found is None:
                     raise
+                raise found from error
         raise AssertionError("the last attempt returns or raises")
 
     def _open_native(self, families: Sequence[str]) -> Any:
@@ -452,6 +455,13 @@ class RocksKV:
 def _refuse_reserved(families: Sequence[str]) -> None:
     if RESERVED_FAMILY in families:
         raise StoreError(f"the name {RESERVED_FAMILY!r} is reserved")
+
+
+def _find_damage(error: StoreError, path: Path) -> CorruptStore | None:
+    """The bad record itself, for an error in which RocksDB does not say which log it means."""
+    if isinstance(error, CorruptStore) and error.path is None:
+        return find_first_bad(path)
+    return None
 
 
 def _refuse_headless(path: Path) -> None:

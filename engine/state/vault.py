@@ -36,6 +36,16 @@ class TenantKeys:
     def __init__(self, secret: bytes) -> None:
         self.payload_key = secret[:_SECRET_BYTES]
         self.pepper = secret[_SECRET_BYTES:]
+        self._peppers: dict[int, bytes] = {}
+
+    def pepper_of(self, version: int) -> bytes:
+        """The audit log's pepper of one quarter (001 §18.2.11); keys of retries never rotate."""
+        found = self._peppers.get(version)
+        if found is None:
+            name = b"audit pepper %d" % version
+            found = blake2b(name, key=self.pepper, digest_size=_SECRET_BYTES).digest()
+            self._peppers[version] = found
+        return found
 
     def mac(self, *parts: bytes) -> bytes:
         """Sixteen bytes that say two inputs are equal and nothing else about them.

@@ -189,6 +189,10 @@ class Unit:
         """Rows by prefix, for readers, all from one generation."""
         return self._steady(lambda rows: list(rows.scan(tenant_no, table, prefix)))
 
+    def page(self, tenant_no: int, table: str, after: bytes, limit: int) -> list[tuple[bytes, Any]]:
+        """Rows beyond a key (from the first on when it is empty), in key order, for readers."""
+        return self._steady(lambda rows: list(rows.page(tenant_no, table, after, limit)))
+
     def _steady(self, ask: Callable[["Rows"], Answer]) -> Answer:
         while True:
             generation = self.state.generation
@@ -226,6 +230,17 @@ class Rows:
         cut = len(start) - len(prefix)
         for key, value in self._kv.scan(self._families[table], start, prefix_end(start)):
             yield key[cut:], self._decoders[table](value)
+
+    def page(
+        self, tenant_no: int, table: str, after: bytes, limit: int
+    ) -> Iterator[tuple[bytes, Any]]:
+        """Rows whose key is beyond another, in key order."""
+        first = row_key(tenant_no, table, b"")
+        start = first + after + b"\0" if after else first
+        for key, value in self._kv.scan(
+            self._families[table], start, prefix_end(first), limit=limit
+        ):
+            yield key[len(first) :], self._decoders[table](value)
 
 
 class Remembered:

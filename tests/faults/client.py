@@ -1,4 +1,4 @@
-"""How do the fault tests talk to a server?  HTTP/1.1 on raw sockets: kept alive, and cut at will."""
+"""How do the fault tests talk to a server?  HTTP/1.1 on raw sockets, kept alive, cut at will."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 Address = tuple[str, int]
 
@@ -60,7 +60,7 @@ class Client:
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
-    async def __aenter__(self) -> Client:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -73,7 +73,11 @@ class Client:
         self._reader = self._writer = None
 
     async def ask(
-        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
     ) -> Answer:
         """Send one request and read its answer; Unanswered when the connection breaks."""
         try:
@@ -132,7 +136,7 @@ class Stream:
     ) -> Stream:
         """Subscribe; with `buffer_bytes`, from a socket that takes no more than about that."""
         sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        sock.setblocking(False)  # noqa: FBT003 - the socket's own signature
+        sock.setblocking(False)
         if buffer_bytes is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
         headers = {"accept": "text/event-stream"} | ({"last-event-id": since} if since else {})

@@ -109,11 +109,12 @@ static int sync_file(int fd, long number) {
         usleep((useconds_t)slow_ms * 1000);
     }
     long ticket = __sync_add_and_fetch(&tickets, 1);
-    note("begin\t%ld\t%lu\n", ticket, inode);
+    int pid = getpid();
+    note("begin\t%d-%ld\t%lu\n", pid, ticket, inode);
     int answer = (int)syscall(number, fd);
     if (answer) note("failed\t%lu\n", inode);
-    else if (S_ISDIR(found.st_mode)) note("syncdir\t%ld\t%lu\n", ticket, inode);
-    else note("sync\t%ld\t%lu\t%lld\n", ticket, inode, (long long)found.st_size);
+    else if (S_ISDIR(found.st_mode)) note("syncdir\t%d-%ld\t%lu\n", pid, ticket, inode);
+    else note("sync\t%d-%ld\t%lu\t%lld\n", pid, ticket, inode, (long long)found.st_size);
     return answer;
 }
 

@@ -205,7 +205,9 @@ def _survivors(path: Path, node: _Node, rng: Random, *, torn: bool) -> bytes:
     kept = written[: node.synced]
     if not torn or node.is_broken or len(written) <= node.synced:
         return kept
-    rest = bytearray(written[node.synced : node.synced + rng.randint(0, len(written) - node.synced)])
+    rest = bytearray(
+        written[node.synced : node.synced + rng.randint(0, len(written) - node.synced)]
+    )
     if path.suffix == ".log" and rest and rng.random() < 0.5:
         size = min(len(rest), rng.randint(1, _GARBAGE_BYTES))
         rest[-size:] = rng.randbytes(size)

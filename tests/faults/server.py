@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import selectors
 import signal
@@ -10,14 +9,16 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 from tests.faults.client import Address
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S_MAX = 60.0
 STOP_S_MAX = 60.0
-_PR_SET_PDEATHSIG = 1
 _DEFAULTS = {"CORTEX_BALLAST_MB": "0", "CORTEX_DISK_LOW_WATER_MB": "1"}
+# 1 is PR_SET_PDEATHSIG: a test that is killed must not leave a server behind.
+_DIE_WITH_PARENT = "import ctypes, signal; ctypes.CDLL(None).prctl(1, signal.SIGKILL)"
 
 
 class Refused(Exception):
@@ -28,11 +29,6 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a child: ours without its settings, small disks, and what is asked for."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("CORTEX_")}
     return {**ours, **_DEFAULTS, **(more or {})}
-
-
-def _die_with_parent() -> None:
-    """A test that is killed must not leave a server behind."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Server:
@@ -53,7 +49,7 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
         self.address: Address = ("", 0)
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
@@ -62,7 +58,7 @@ class Server:
     def launch(self) -> None:
         """Start the process and do not wait for it."""
         assert self._process is None, "it is running"
-        code = f"{self._before}\nfrom api.cli import main\nmain()"
+        code = f"{_DIE_WITH_PARENT}\n{self._before}\nfrom api.cli import main\nmain()"
         arguments = ["serve", "--port", "0", "--data", str(self.folder)]
         with self._stderr.open("wb") as stderr:
             self._process = subprocess.Popen(
@@ -71,10 +67,9 @@ class Server:
                 stderr=stderr,
                 env=environment(self._settings),
                 cwd=ROOT,
-                preexec_fn=_die_with_parent,
             )
 
-    def start(self) -> Server:
+    def start(self) -> Self:
         """Start and wait until it listens; Refused when it will not."""
         self.launch()
         line = self._first_line()

@@ -1,10 +1,10 @@
-"""What do the fault tests share?  Their figures, how many rounds they run, and their seed."""
+"""What do the fault tests share?  Their chance, how often they repeat, and what they saw."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -12,34 +12,36 @@ from tests.faults.power import COMPILERS, compile_shim
 
 _FIGURES: pytest.StashKey[list[str]] = pytest.StashKey()
 
-Figures = Callable[..., None]
-Rounds = Callable[[int], int]
 
+class Trial:
+    """One test's luck and its record."""
 
-@pytest.fixture
-def figures(request: pytest.FixtureRequest) -> Figures:
-    """Says what a test saw: `figures(rounds=20, lost=0)`; all of them stand at the end of a run."""
-    lines = request.config.stash.setdefault(_FIGURES, [])
+    def __init__(self, name: str, lines: list[str]) -> None:
+        self._name = name
+        self._lines = lines
+        self.seed = int(os.environ.get("STRATA_FAULT_SEED", "20260102"))
 
-    def say(**found: object) -> None:
-        name = request.node.name.removeprefix("test_")
-        line = f"{name}: " + ", ".join(f"{what}={value}" for what, value in found.items())
+    def random(self) -> Random:
+        """Chance that is the same in every run, unless STRATA_FAULT_SEED says otherwise."""
+        return Random(f"{self.seed} {self._name}")
+
+    @staticmethod
+    def count(default: int) -> int:
+        """How often to repeat: this often, or STRATA_FAULT_ROUNDS, which scripts/faults sets."""
+        return int(os.environ.get("STRATA_FAULT_ROUNDS", default))
+
+    def say(self, **found: object) -> None:
+        """Print what the test saw; the figures of all tests stand at the end of a run, too."""
+        line = f"{self._name}: " + ", ".join(f"{what}={value}" for what, value in found.items())
         print(line)
-        lines.append(line)
-
-    return say
+        self._lines.append(line)
 
 
 @pytest.fixture
-def rounds() -> Rounds:
-    """How often to repeat: the number given, or STRATA_FAULT_ROUNDS, which scripts/faults sets."""
-    return lambda default: int(os.environ.get("STRATA_FAULT_ROUNDS", default))
-
-
-@pytest.fixture
-def seed() -> int:
-    """Where chance begins: STRATA_FAULT_SEED, or always the same place."""
-    return int(os.environ.get("STRATA_FAULT_SEED", "20260102"))
+def trial(request: pytest.FixtureRequest) -> Trial:
+    """Chance, rounds and figures of this test."""
+    lines = request.config.stash.setdefault(_FIGURES, [])
+    return Trial(request.node.name.removeprefix("test_"), lines)
 
 
 @pytest.fixture(scope="session")

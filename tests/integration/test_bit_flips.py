@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import selectors
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import pytest
 
 from tests.faults.client import Client
 from tests.faults.ledger import Ledger, bulk, flush_views, single
-from tests.faults.server import ROOT, Refused, Server, environment
+from tests.faults.server import ROOT, Refused, Server, environment, strata
 
 EVENT_COUNT = 240
 WAIT_S_MAX = 30.0
@@ -45,7 +46,7 @@ async def fill(server: Server) -> None:
             posts = [single(f"one-{number}"), bulk(f"many-{number}-{at}" for at in range(3))]
             for post in posts:
                 assert ledger.note(post, await client.ask("POST", post.path, post.body))
-    assert len(ledger.acked) == EVENT_COUNT
+    assert EVENT_COUNT == len(ledger.acked)
     await flush_views(server.address)
 
 
@@ -78,10 +79,10 @@ def tabled(tmp_path_factory: pytest.TempPathFactory, logged: Path) -> Path:
         async def compact() -> None:
             async with Client(server.address) as client:
                 answer = await client.ask("POST", "/v1/admin/compact", b"{}")
-                assert answer.status == 200, answer
+                assert 200 == answer.status, answer
 
         asyncio.run(compact())
-        assert server.terminate() == 0
+        assert 0 == server.terminate()
     return folder
 
 
@@ -92,7 +93,7 @@ class Examiner:
         self._child: subprocess.Popen[bytes] | None = None
 
     def look(self, folder: Path) -> dict[str, Any] | None:
-        """What it says about a directory; None when it died of it."""
+        """What it says about a directory; None when it died of it, or never came to an end."""
         if self._child is None:
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "tests.faults.examine"],
@@ -105,7 +106,9 @@ class Examiner:
         assert self._child.stdout is not None
         self._child.stdin.write(f"{folder}\n".encode())
         self._child.stdin.flush()
-        line = self._child.stdout.readline()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._child.stdout, selectors.EVENT_READ)
+            line = self._child.stdout.readline() if selector.select(WAIT_S_MAX) else b""
         if not line:
             self.close()
             return None
@@ -141,22 +144,23 @@ def judge(found: dict[str, Any], truth: dict[str, Any], where: str) -> str:
     if "error" in found:
         assert NAMED.search(found["error"]), f"{where}: refused without a name: {found['error']}"
         return "refused"
-    assert found == truth, f"{where}: silently different: {found}"
+    assert truth == found, f"{where}: silently different: {found}"
     return "harmless"
 
 
-@pytest.mark.parametrize("state, pattern", KINDS, ids=[pattern for _, pattern in KINDS])
-def test_bit_flip(tmp_path, request, examiner, figures, rounds, seed, state, pattern):
+@pytest.mark.parametrize("kind", KINDS, ids=[pattern for _, pattern in KINDS])
+def test_bit_flip(tmp_path: Path, request, examiner: Examiner, trial, kind):
     """One bit changed anywhere is refused with a file or entry named, or every entry is right."""
-    rng = Random(f"{seed} {pattern}")
+    rng = trial.random()
+    state, pattern = kind
     source: Path = request.getfixturevalue(state)
     shutil.copytree(source, tmp_path / "whole")
     truth = examiner.look(tmp_path / "whole")
     assert truth is not None
-    assert truth["verify"]["entries"] == EVENT_COUNT
+    assert EVENT_COUNT == truth["verify"]["entries"]
     assert truth["verify"] == truth["open"]
     verdicts: Counter[str] = Counter()
-    flip_count = rounds(8)
+    flip_count = trial.count(8)
     for number in range(flip_count):
         folder = tmp_path / f"flip{number}"
         shutil.copytree(source, folder)
@@ -164,17 +168,17 @@ def test_bit_flip(tmp_path, request, examiner, figures, rounds, seed, state, pat
         weights = [path.stat().st_size for path in files]
         where = flip(rng.choices(files, weights)[0], rng)
         found = examiner.look(folder)
-        assert found is not None, f"{where}: the engine crashed"
+        assert found is not None, f"{where}: the engine crashed or hung"
         verdicts[f"verify_{judge(found['verify'], truth['verify'], where)}"] += 1
         verdicts[f"open_{judge(found['open'], truth['open'], where)}"] += 1
         shutil.rmtree(folder)
-    figures(flips=flip_count, **dict(sorted(verdicts.items())), silent=0)
+    trial.say(flips=flip_count, **dict(sorted(verdicts.items())), silent=0)
 
 
-def test_log_cut_short_below_the_last_anchor(tmp_path: Path, logged: Path, figures, rounds, seed):
-    """A log that ends before its last anchor is refused at the start, with the number of the gone."""
-    rng = Random(seed)
-    cut_count = rounds(3)
+def test_log_cut_short_below_the_last_anchor(tmp_path: Path, logged: Path, trial):
+    """A log that ends before its last anchor is refused at the start: so many entries are gone."""
+    rng = trial.random()
+    cut_count = trial.count(3)
     said: list[int] = []
     for number in range(cut_count):
         folder = tmp_path / f"data{number}"
@@ -187,6 +191,9 @@ def test_log_cut_short_below_the_last_anchor(tmp_path: Path, logged: Path, figur
         found = re.search(r"(\d+) acknowledged entries are gone", str(refusal.value))
         assert found is not None, refusal.value
         said.append(int(found[1]))
-    figures(cuts=cut_count, refused=len(said), entries_gone=said)
+        code, _, error = strata("verify", "--data", folder)
+        assert 0 != code
+        assert NAMED.search(error), error
+    trial.say(cuts=cut_count, refused=len(said), entries_gone=said)
 
     assert all(0 < gone <= EVENT_COUNT for gone in said)

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -15,10 +14,10 @@ from tests.faults.ledger import Ledger, audit, settle, single, write_posts
 from tests.faults.mounts import MIB, NoMount, SmallDisk, small_disk
 from tests.faults.server import Server, strata
 
-DISK_MB = 28
+DISK_MB = 22
 ENOUGH_MB = 128
-LOW_WATER_MB = 12
-BALLAST_MB = 4
+LOW_WATER_MB = 10
+BALLAST_MB = 3
 TRIES_MAX = 2000
 
 
@@ -65,11 +64,12 @@ async def post_until(server: Server, ledger: Ledger, *, status: int, name: str) 
     raise AssertionError(f"never answered {status}: {ledger.refused}, {len(ledger.acked)} acked")
 
 
-def test_low_water(disk: SmallDisk, figures):
+def test_low_water(disk: SmallDisk, trial):
     """Below the mark writes get 503 and reads go on; with room again, so do writes: no restart."""
     ledger = Ledger()
     with server_on(disk, LOW_WATER_MB) as server:
-        asyncio.run(fill_to(disk, server, ledger, LOW_WATER_MB + 1))
+        disk.fill(leave_bytes=(LOW_WATER_MB + 1) * MIB)
+        asyncio.run(fill_to(disk, server, ledger, LOW_WATER_MB))
         asyncio.run(post_until(server, ledger, status=503, name="full"))
         found = asyncio.run(audit(server.address, ledger))
         health = asyncio.run(ask(server.address, "GET", "/v1/admin/health"))
@@ -78,23 +78,23 @@ def test_low_water(disk: SmallDisk, figures):
         asyncio.run(post_until(server, ledger, status=202, name="room"))
         asyncio.run(settle(server.address, ledger))
         again = asyncio.run(audit(server.address, ledger, fully=True))
-        assert server.terminate() == 0
-    figures(acked=before, acked_after_growth=len(ledger.acked) - before, lost=again.lost)
+        assert 0 == server.terminate()
+    trial.say(acked=before, acked_after_growth=len(ledger.acked) - before, lost=again.lost)
 
-    assert set(ledger.refused) == {(503, "WAL_UNAVAILABLE")}
+    assert {(503, "WAL_UNAVAILABLE")} == set(ledger.refused)
     assert all("retry-after" in answer.headers for answer in ledger.refusals)
-    assert health.status == 503
-    assert health.json()["reasons"] == ["disk: the disk is nearly full"]
+    assert 503 == health.status
+    assert ["disk: the disk is nearly full"] == health.json()["reasons"]
     assert found.is_good, found
     assert again.is_good, again
 
 
-def test_restart_below_the_mark(disk: SmallDisk, figures):
+def test_restart_below_the_mark(disk: SmallDisk, trial):
     """A server that stopped for want of room starts again with the ballast's, and serves reads."""
     ledger = Ledger()
     with server_on(disk, LOW_WATER_MB) as server:
         ballast = server.folder / "ballast"
-        asyncio.run(fill_to(disk, server, ledger, LOW_WATER_MB + 1))
+        asyncio.run(fill_to(disk, server, ledger, LOW_WATER_MB))
         asyncio.run(post_until(server, ledger, status=503, name="full"))
         assert ballast.exists()
         server.kill()
@@ -105,17 +105,17 @@ def test_restart_below_the_mark(disk: SmallDisk, figures):
         asyncio.run(post_until(server, ledger, status=202, name="room"))
         asyncio.run(settle(server.address, ledger))
         again = asyncio.run(audit(server.address, ledger, fully=True))
-        assert server.terminate() == 0
-    figures(acked=len(ledger.acked), lost=again.lost)
+        assert 0 == server.terminate()
+    trial.say(acked=len(ledger.acked), lost=again.lost)
 
-    assert set(ledger.refused) == {(503, "WAL_UNAVAILABLE")}
+    assert {(503, "WAL_UNAVAILABLE")} == set(ledger.refused)
     assert found.is_good, found
     assert again.is_good, again
 
 
-def test_no_space_left(disk: SmallDisk, figures, seed):
-    """When the store itself runs into the end, it stops for good; grown and restarted, all is there."""
-    rng, ledger = Random(seed), Ledger()
+def test_no_space_left(disk: SmallDisk, trial):
+    """A store that runs into the end stops for good; with room and a restart, all is there."""
+    rng, ledger = trial.random(), Ledger()
     with server_on(disk, 0) as server:
         ballast = server.folder / "ballast"
         hog = disk.fill(leave_bytes=1 * MIB)
@@ -140,7 +140,7 @@ def test_no_space_left(disk: SmallDisk, figures, seed):
         server.start()
         kept = asyncio.run(settle(server.address, ledger))
         found = asyncio.run(audit(server.address, ledger, fully=True))
-    figures(
+    trial.say(
         acked=len(ledger.acked) - ledger.settled,
         acked_after_the_error=ledger.acked_late,
         unacked_but_stored=kept,
@@ -149,9 +149,9 @@ def test_no_space_left(disk: SmallDisk, figures, seed):
     )
     verified, _, error = strata("verify", "--data", disk.path / "data")
 
-    assert set(ledger.refused) == {(503, "WAL_UNAVAILABLE")}
-    assert health.status == 503
-    assert ledger.acked_late == 0
+    assert {(503, "WAL_UNAVAILABLE")} == set(ledger.refused)
+    assert 503 == health.status
+    assert 0 == ledger.acked_late
     assert still_full.is_good, still_full
     assert found.is_good, found
-    assert verified == 0, error
+    assert 0 == verified, error

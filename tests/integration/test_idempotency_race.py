@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from tests.faults.client import Answer, Client
-from tests.faults.ledger import SINGLE, envelope, list_events, single
+from tests.faults.ledger import SINGLE, envelope, list_events
 from tests.faults.server import Server
 
 CLIENT_COUNT = 32
@@ -35,7 +35,7 @@ async def race(server: Server, *, same_body: bool) -> dict[str, list[Answer]]:
     return answers
 
 
-def test_same_key_same_body(tmp_path: Path, figures):
+def test_same_key_same_body(tmp_path: Path, trial):
     """One event a key; everyone gets its id, and exactly one of them is not told it is a replay."""
     with Server(tmp_path / "data") as server:
         answers = asyncio.run(race(server, same_body=True))
@@ -46,29 +46,29 @@ def test_same_key_same_body(tmp_path: Path, figures):
         sum("x-cortex-replay" not in answer.headers for answer in found)
         for found in answers.values()
     ]
-    figures(clients=CLIENT_COUNT, keys=KEY_COUNT, posts=statuses.total(), stored=len(events))
+    trial.say(clients=CLIENT_COUNT, keys=KEY_COUNT, posts=statuses.total(), stored=len(events))
 
-    assert statuses == {202: CLIENT_COUNT * KEY_COUNT}
+    assert {202: CLIENT_COUNT * KEY_COUNT} == statuses
     assert sorted(KEYS) == sorted(event["idempotency_key"] for event in events)
-    assert {event["idempotency_key"]: {event["id"]} for event in events} == ids
-    assert firsts == [1] * KEY_COUNT
+    assert ids == {event["idempotency_key"]: {event["id"]} for event in events}
+    assert [1] * KEY_COUNT == firsts
 
 
-def test_same_key_another_body(tmp_path: Path, figures):
+def test_same_key_another_body(tmp_path: Path, trial):
     """Of different bodies under one key exactly one is written; the others hear of the conflict."""
     with Server(tmp_path / "data") as server:
         answers = asyncio.run(race(server, same_body=False))
         events = asyncio.run(list_events(server.address))
     won = {key: [a for a in found if a.status == 202] for key, found in answers.items()}
     refused = Counter((a.status, a.code) for found in answers.values() for a in found if a.code)
-    figures(clients=CLIENT_COUNT, keys=KEY_COUNT, stored=len(events), conflicts=refused.total())
+    trial.say(clients=CLIENT_COUNT, keys=KEY_COUNT, stored=len(events), conflicts=refused.total())
 
-    assert {key: 1 for key in KEYS} == {key: len(found) for key, found in won.items()}
-    assert refused == {(409, "IDEMPOTENCY_CONFLICT"): (CLIENT_COUNT - 1) * KEY_COUNT}
+    assert dict.fromkeys(KEYS, 1) == {key: len(found) for key, found in won.items()}
+    assert {(409, "IDEMPOTENCY_CONFLICT"): (CLIENT_COUNT - 1) * KEY_COUNT} == refused
     assert {event["id"] for event in events} == {f[0].json()["event_id"] for f in won.values()}
 
 
-def test_same_keys_in_bulk(tmp_path: Path, figures):
+def test_same_keys_in_bulk(tmp_path: Path, trial):
     """Overlapping bulk calls racing each other store each key once, too."""
     spans = [KEYS[start : start + 20] for start in range(0, KEY_COUNT - 10, 5)]
 
@@ -84,8 +84,8 @@ def test_same_keys_in_bulk(tmp_path: Path, figures):
         answers = asyncio.run(run(server))
         events = asyncio.run(list_events(server.address))
     fresh = sum(a.json()["accepted"] - a.json().get("replayed", 0) for a in answers)
-    figures(posts=len(answers), keys=KEY_COUNT, stored=len(events), fresh=fresh)
+    trial.say(posts=len(answers), keys=KEY_COUNT, stored=len(events), fresh=fresh)
 
     assert {202} == {answer.status for answer in answers}
     assert sorted(KEYS) == sorted(event["idempotency_key"] for event in events)
-    assert fresh == KEY_COUNT
+    assert KEY_COUNT == fresh

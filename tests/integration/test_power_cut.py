@@ -33,15 +33,15 @@ async def write_and_cut_off(server: Server, ledger: Ledger, rng: Random, name: s
 def verified_entries(folder: Path, *flags: str) -> int:
     """How many entries a whole log has; the log must be whole."""
     code, report, error = strata("verify", "--json", "--data", folder, *flags)
-    assert code == 0, error
+    assert 0 == code, error
     return json.loads(report)["log"]["entries"]
 
 
 @pytest.mark.parametrize("is_new", [True, False], ids=["new directory", "old directory"])
-def test_power_cut(tmp_path: Path, shim: Path, figures, rounds, seed, is_new):
-    """What was acknowledged is on the disk: after a cut nothing of it is lost, and there is no gap."""
-    rng = Random(seed)
-    cut_count = rounds(8) // 2 or 1
+def test_power_cut(tmp_path: Path, shim: Path, trial, is_new):
+    """Acknowledged means on the disk: after a cut nothing of it is lost, and there is no gap."""
+    rng = trial.random()
+    cut_count = trial.count(8) // 2 or 1
     acked = bytes_lost = kept = 0
     disk, ledger = Disk(tmp_path / "data", shim), Ledger()
     for number, (names, torn) in enumerate(islice(cycle(MODES), cut_count)):
@@ -61,16 +61,16 @@ def test_power_cut(tmp_path: Path, shim: Path, figures, rounds, seed, is_new):
         acked += len(ledger.acked) if is_new else 0
         disk.on()
     acked = acked or len(ledger.acked)
-    assert verified_entries(disk.folder, "--replay") == len(ledger.acked)
-    figures(cuts=cut_count, acked=acked, unsynced_bytes_lost=bytes_lost, lost=0, duplicates=0)
+    assert len(ledger.acked) == verified_entries(disk.folder, "--replay")
+    trial.say(cuts=cut_count, acked=acked, unsynced_bytes_lost=bytes_lost, lost=0, duplicates=0)
 
     assert bytes_lost, "the simulation took nothing: it proves nothing"
 
 
-def test_power_cut_with_buffered_durability(tmp_path: Path, shim: Path, figures, rounds, seed):
-    """Without fsync before the answer some of it is lost: the harness sees it, and there is no hole."""
-    rng = Random(seed)
-    cut_count = rounds(8) // 2 or 1
+def test_power_cut_with_buffered_durability(tmp_path: Path, shim: Path, trial):
+    """Without fsync before the answer some is lost: the simulation sees it, and no hole is left."""
+    rng = trial.random()
+    cut_count = trial.count(8) // 2 or 1
     acked = lost = 0
     for number, (names, torn) in enumerate(islice(cycle(MODES), cut_count)):
         disk, ledger = Disk(tmp_path / f"data{number}", shim), Ledger()
@@ -87,8 +87,8 @@ def test_power_cut_with_buffered_durability(tmp_path: Path, shim: Path, figures,
         acked += len(ledger.acked)
         lost += len(set(ledger.acked) - stored)
 
-        assert health["durability"] == "buffered"
+        assert "buffered" == health["durability"]
         assert entries == len(events) == max((e["wal_offset"] for e in events), default=0)
-    figures(cuts=cut_count, acked=acked, lost=lost)
+    trial.say(cuts=cut_count, acked=acked, lost=lost)
 
     assert lost, "nothing was lost without fsync: the simulation is blind"

@@ -7,7 +7,6 @@ import fcntl
 import resource
 import signal
 from pathlib import Path
-from random import Random
 from time import monotonic
 
 import pytest
@@ -24,7 +23,7 @@ WRITER_COUNT = 8
 FILES_WANTED = 2 * STREAM_COUNT + 500
 WAIT_S_MAX = 60.0
 MARGIN_S = 5.0
-"""On a busy machine the interpreter needs its time to start and to end; the bound is the server's."""
+"""The bound is the server's; the interpreter and a busy machine take a little more."""
 
 
 @pytest.fixture
@@ -32,13 +31,13 @@ def many_files() -> None:
     """Let this process, and the server it starts, hold a socket for every stream."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < FILES_WANTED:
-        if hard not in {resource.RLIM_INFINITY} and hard < FILES_WANTED:
+        if hard != resource.RLIM_INFINITY and hard < FILES_WANTED:
             pytest.skip(f"at most {hard} open files are allowed here; {FILES_WANTED} are needed")
         resource.setrlimit(resource.RLIMIT_NOFILE, (FILES_WANTED, hard))
 
 
 async def listen(server: Server, at: int) -> int:
-    """Hear a stream to its end; how many events came. Most are quiet, some open it again at once."""
+    """Hear a stream to its end, some again and again; how many events came."""
     query = "" if at < BUSY_COUNT else "?scope=org:quiet"
     heard = 0
     try:
@@ -72,9 +71,9 @@ def is_locked(folder: Path) -> bool:
     return False
 
 
-def test_sigterm_under_load(tmp_path: Path, many_files, figures, seed):
-    """SIGTERM drains within the bound, 1,000 streams open: exit 0, lock free, nothing acked lost."""
-    rng, ledger = Random(seed), Ledger()
+def test_sigterm_under_load(tmp_path: Path, many_files, trial):
+    """SIGTERM drains in time with 1,000 streams open: exit 0, lock free, nothing acked lost."""
+    rng, ledger = trial.random(), Ledger()
     server = Server(tmp_path / "data")
 
     async def run() -> tuple[float, int, list[int]]:
@@ -84,7 +83,7 @@ def test_sigterm_under_load(tmp_path: Path, many_files, figures, seed):
             asyncio.create_task(write_posts(server.address, ledger, f"w{at}", rng, bulk_share=0))
             for at in range(WRITER_COUNT)
         ]
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(1.0)
         started = monotonic()
         server.signal(signal.SIGTERM)
         code = await asyncio.to_thread(server.reap, limits.SHUTDOWN_S_MAX + MARGIN_S)
@@ -101,7 +100,7 @@ def test_sigterm_under_load(tmp_path: Path, many_files, figures, seed):
         found = asyncio.run(audit(server.address, ledger))
         kept = asyncio.run(settle(server.address, ledger))
         again = asyncio.run(audit(server.address, ledger))
-    figures(
+    trial.say(
         streams=STREAM_COUNT,
         acked=len(ledger.acked) - ledger.settled,
         heard=sum(heard),
@@ -111,8 +110,8 @@ def test_sigterm_under_load(tmp_path: Path, many_files, figures, seed):
         lost=found.lost,
     )
 
-    assert code == 0
+    assert 0 == code
     assert free
-    assert len(heard) == STREAM_COUNT
+    assert STREAM_COUNT == len(heard)
     assert found.is_good, found
     assert again.is_good, again

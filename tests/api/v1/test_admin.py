@@ -108,9 +108,10 @@ def test_version(api):
         version[name] for name in ("name", "version", "api_version")
     )
     assert len(operations) == sum(version["endpoints"].values())
-    assert sorted({o["x-capability"] for o in operations if "x-capability" in o}) == version[
-        "capabilities"
-    ]
+    assert (
+        sorted({o["x-capability"] for o in operations if "x-capability" in o})
+        == version["capabilities"]
+    )
 
 
 # ── doing ────────────────────────────────────────────────────────────────────────────────────
@@ -148,8 +149,20 @@ def test_compact(api, capture, scope):
     assert 200 == api.get(f"/v1/events/{event_id}").status_code
 
 
+def test_compact_while_a_rebuild_ends(api, capture):
+    """Families come and go under a rebuild; compacting takes those that are there."""
+    capture()
+    answers = []
+    for name in STAGED * 5:
+        api.post(f"/v1/admin/projectors/{name}/rebuild")
+        answers.append(api.post("/v1/admin/compact"))
+    capture()
+
+    assert [200] * len(answers) == [answer.status_code for answer in answers]
+
+
 def test_projectors_are_listed(api, capture):
-    """The same rows as in health."""
+    """The same rows as in health, but for what is on its way in between."""
     capture()
     listed = api.get("/v1/admin/projectors").json()["items"]
 
@@ -160,15 +173,18 @@ def test_projectors_are_listed(api, capture):
 @pytest.mark.parametrize("name", STAGED)
 def test_rebuild_of_a_projector(api, capture, name):
     """202 at once; the views are built beside the old ones and swapped, and writes go on."""
-    before = capture()
+    events = [capture()]
     answer = api.post(f"/v1/admin/projectors/{name}/rebuild")
-    after = capture()
-    states = [api.get(f"/v1/lifecycle/memory-event/{one}").json() for one in (before, after)]
+    status = "degraded"
+    while status == "degraded" and len(events) < 100:
+        events.append(capture())
+        status = api.get("/v1/admin/health").json()["status"]
+    states = [api.get(f"/v1/lifecycle/memory-event/{event}").json() for event in events]
 
     assert 202 == answer.status_code
     assert {"projector": name, "status": "rebuilding", "unparked": []} == answer.json()
-    assert ["consolidated"] * 2 == [state["status"] for state in states]
-    assert "healthy" == api.get("/v1/admin/health").json()["status"]
+    assert {"consolidated"} == {state["status"] for state in states}
+    assert "healthy" == status
 
 
 @pytest.mark.parametrize("name", STAGED)

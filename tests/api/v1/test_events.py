@@ -150,8 +150,10 @@ FILTERS = {
     "labels": ({"labels": "b,a"}, lambda e: {"a", "b"} <= set(e["context"].get("labels", []))),
     "together": (
         {"observed_actor": "user:alice", "labels": "b", "modality": "observation"},
-        lambda e: (e["actor"], e["modality"]) == ("user:alice", "observation")
-        and "b" in e["context"].get("labels", []),
+        lambda e: (
+            (e["actor"], e["modality"]) == ("user:alice", "observation")
+            and "b" in e["context"].get("labels", [])
+        ),
     ),
     "nobody": ({"observed_actor": "user:nobody"}, lambda _: False),
 }
@@ -171,9 +173,7 @@ def test_a_filter_takes_what_it_says(api, written, scope, name, order):
 def test_the_time_of_recording_is_a_filter_too(api, written, scope):
     """`recorded_since` and `recorded_until` are half-open bounds of the server's own time."""
     begin, end = (written[at]["context"]["recorded_at"] for at in (5, 15))
-    found = everything(
-        api, scope=scope, order="oldest", recorded_since=begin, recorded_until=end
-    )
+    found = everything(api, scope=scope, order="oldest", recorded_since=begin, recorded_until=end)
 
     assert texts(written[5:15]) == texts(found)
 
@@ -241,7 +241,9 @@ def test_pages_cover_everything_exactly_once(api, written, scope, order, limit):
 
 def test_newest_first_is_the_default(api, written, scope):
     """Without `order`, the last written comes first."""
-    assert texts(written[::-1]) == texts(api.get("/v1/events", params={"scope": scope}).json()["items"])
+    assert texts(written[::-1]) == texts(
+        api.get("/v1/events", params={"scope": scope}).json()["items"]
+    )
 
 
 def test_what_is_written_meanwhile_does_not_move_the_pages(api, written, scope, capture):

@@ -252,7 +252,19 @@ def test_a_key_survives_a_restart(run_server, envelope):
 
 @pytest.mark.parametrize(
     "key",
-    ["plain", "a/b", "/a//b/", "100%", "%2F", "a b+c&d=e?f#g", "ключ-🔑", "..", "a\\b", "'\"<>", "é"],
+    [
+        "plain",
+        "a/b",
+        "/a//b/",
+        "100%",
+        "%2F",
+        "a b+c&d=e?f#g",
+        "ключ-🔑",
+        "..",
+        "a\\b",
+        "'\"<>",
+        "é",
+    ],
 )
 def test_a_write_is_found_by_its_key(api, envelope, scope, key):
     """Any key that was accepted can be asked for, in the path and in the query."""

@@ -1,4 +1,4 @@
-"""Watching experiences become memory: the stream, its resumption, the pages, the states (001 §8.9)."""
+"""Watching experiences become memory: streams, resuming, pages, states, cancelling (001 §8.9)."""
 
 import itertools
 import threading
@@ -31,7 +31,7 @@ def rows(api, **parameters):
 
 
 def test_an_event_is_announced_stage_by_stage(api, envelope, scope, listen):
-    """captured → extracted → indexed → consolidated, numbered 1 to 4, each with its payload."""
+    """In order, numbered 1 to 4, each with the payload of 001 §13."""
     with listen(api, scope=scope) as frames:
         receipt = api.post("/v1/experience", json=envelope()).json()
         heard = take(frames, 4)
@@ -341,19 +341,34 @@ def test_the_state_of_nothing(api, event_id):
 # ── cancelling ───────────────────────────────────────────────────────────────────────────────
 
 
-def cancelled_in_time(api, backlog):
-    """Cancel the last event of a backlog before its stages run; who loses the race tries again."""
-    for _ in range(10):
-        event_id = backlog()
-        receipt = api.post(f"/v1/lifecycle/memory-event/{event_id}/cancel").json()
-        if receipt["stages_cancelled"]:
-            return event_id, receipt
-    pytest.fail("the projectors were faster ten times")
+@pytest.fixture
+def cancelled_in_time(api, backlog, envelope):
+    """Write an event at the end of a backlog and cancel it before its stages run.
+
+    Who loses the race tries again. Gives what was posted, and the answer to the cancellation.
+    """
+
+    def race(path="/v1/experience"):
+        for _ in range(10):
+            backlog()
+            item = envelope()
+            body = {"items": [item]} if path.endswith("bulk") else item
+            api.post(path, json=body)
+            key = item["idempotency_key"]
+            written = api.get(f"/v1/experience/by-idempotency-key/{key}").json()
+            event_id = written["event_id"]
+            receipt = api.post(f"/v1/lifecycle/memory-event/{event_id}/cancel").json()
+            if receipt["stages_cancelled"]:
+                return body, receipt
+        return pytest.fail("the projectors were faster ten times")
+
+    return race
 
 
-def test_cancel_before_the_stages_run(api, backlog):
+def test_cancel_before_the_stages_run(api, cancelled_in_time):
     """What had not run never will; the capture stays (001 §8.9.5)."""
-    event_id, receipt = cancelled_in_time(api, backlog)
+    _, receipt = cancelled_in_time()
+    event_id = receipt["event_id"]
     api.post("/v1/admin/flush-views")
     state = api.get(f"/v1/lifecycle/memory-event/{event_id}").json()
     names = [row["stage"] for row in rows(api, event_id=event_id)]
@@ -373,17 +388,17 @@ def test_cancel_before_the_stages_run(api, backlog):
     assert True is state["excluded_from_recall"]
 
 
-def test_waiting_for_a_cancelled_event(api, backlog):
-    """A stage that will never come is said to be cancelled, not waited for until the deadline."""
-    event_id, _ = cancelled_in_time(api, backlog)
-    event = api.get(f"/v1/events/{event_id}").json()
-    body = {name: event[name] for name in ("scope", "modality", "content", "idempotency_key")}
-    context = {"observed_at": event["context"]["observed_at"]}
-    item = body | {"context": context}
-    answer = api.post("/v1/experience/bulk?wait=settled", json={"items": [item]})
+@pytest.mark.parametrize("path", ["/v1/experience", "/v1/experience/bulk"])
+def test_waiting_for_a_cancelled_event(api, cancelled_in_time, path):
+    """A stage that will never come is said to be cancelled: neither waited for nor claimed."""
+    body, _ = cancelled_in_time(path)
+    answer = api.post(f"{path}?wait=settled", json=body)
 
-    assert "true" == answer.headers["X-Cortex-Replay"]
     assert 202 == answer.status_code
+    assert "true" == answer.headers["X-Cortex-Replay"]
+    assert ("captured", True, "cancelled") == tuple(
+        answer.json()[name] for name in ("status", "_partial", "_partial_reason")
+    )
 
 
 def test_cancel_after_the_stages_ran(api, capture):

@@ -6,6 +6,7 @@ depend on everything before them, and an engine over all three that is stepped, 
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import cache
@@ -64,6 +65,15 @@ class HandClock(Clock):
     def elapsed_s() -> float:
         """No time passes, so no batch ends early because the machine is busy."""
         return 0.0
+
+
+class Impatient(threading.Event):
+    """An event nobody waits for: between two attempts no time passes."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether it is set, at once."""
+        del timeout
+        return self.is_set()
 
 
 # ── stores ───────────────────────────────────────────────────────────────────────────────────
@@ -191,6 +201,8 @@ class Site:
             projection=self.projection,
             batch_entries=self.batch_entries,
         )
+        if not run_daemon:
+            self._engine.daemon._stopping = Impatient()
         await start(self._engine, run_daemon=run_daemon)
         return self._engine
 

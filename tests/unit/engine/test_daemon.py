@@ -8,7 +8,7 @@ import pytest
 
 from engine.admin import health, rebuild_projector, retry_projector
 from engine.commit import Desk
-from engine.policy import decide
+from engine.policy import require
 from engine.read import get_event
 from engine.state.kv import StoreError
 from engine.state.names import TENANT
@@ -596,7 +596,7 @@ async def test_a_cancellation_decided_but_not_written_is_not_acted_on(rig):
         for text in ("one", "doomed", "two"):
             receipt = await rig.post(engine, text)
         entry = engine.entry_of(engine.log.read(2, 1)[0])
-        decision = decide("dev_local", "scope.write")
+        decision = require(engine, rig.ALICE, "scope.write", entry.scope)
         proposal = StepsBeforeItIsWritten(site, rig.ALICE, decision, entry, None)
         await engine.committer.submit(proposal)
         await site.settle()

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from engine.state.kv import StoreWriteFailed
 from engine.state.log import Syncer
 
 PATIENCE_S = 30
@@ -50,7 +51,7 @@ class Writer(threading.Thread):
         try:
             self.syncer.sync()
             self.seen = self.disk.durable
-        except OSError as error:
+        except (OSError, StoreWriteFailed) as error:
             self.error = error
 
     def finished(self):
@@ -130,8 +131,8 @@ def test_one_after_the_other_syncs_each_time(disk, syncer):
     assert 3 == disk.count
 
 
-def test_a_failed_sync_serves_nobody(disk, syncer):
-    """Who asked for it gets the error; who waited syncs again, and is not told a lie."""
+def test_a_failed_sync_is_the_last(disk, syncer):
+    """Who asked for it gets the error, and so do all who come later: what it lost is lost."""
     disk.error = OSError("the disk is gone")
     first = Writer(disk, syncer)
     assert disk.began.acquire(timeout=PATIENCE_S)
@@ -139,11 +140,12 @@ def test_a_failed_sync_serves_nobody(disk, syncer):
     waiting(syncer, 1)
     disk.allowed.release()
     assert not first.finished()
-    disk.allowed.release()
+    third = Writer(disk, syncer)
 
-    assert second.finished()
+    assert [False, False] == [second.finished(), third.finished()]
     assert isinstance(first.error, OSError)
-    assert 2 == disk.count
+    assert [StoreWriteFailed] * 2 == [type(second.error), type(third.error)]
+    assert 1 == disk.count
 
 
 def test_many_writers_at_once(disk, syncer):
