@@ -21,7 +21,7 @@ from engine.admin import list_projectors, package_version
 from engine.auditing import verify_trails
 from engine.engine import StoreError
 from engine.issuers import IssuerError
-from engine.policy import PRESETS
+from engine.presets import PRESETS
 from engine.settings import (
     ENVIRONMENT,
     MEANING,

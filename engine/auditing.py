@@ -59,17 +59,19 @@ def list_audit(engine: "Engine", caller: Caller, request: AuditSearch) -> AuditP
     elif actor is None and not _sees_others(engine, caller, request.scope):
         actor = caller.actor
     question = (caller.tenant, actor, msgspec.structs.replace(request, cursor=None, limit=0))
+    position = None
+    if request.cursor is not None:
+        position = int.from_bytes(engine.cursors.read(request.cursor, *question), "big")
     tenant_no, trail = engine.tenant_no(caller), engine.trail
     if tenant_no is None:
         return AuditPage(items=[], next_cursor=None, has_more=False)
     after, before = 0, trail.tree(tenant_no).size
     if request.since is not None:
         after = trail.first_at(tenant_no, to_us(request.since))
-    if request.until is not None:
-        before = min(before, trail.first_at(tenant_no, to_us(request.until)))
-    if request.cursor is not None:
-        position = int.from_bytes(engine.cursors.read(request.cursor, *question), "big")
-        before = min(before, position)
+    if position is not None:
+        before = position
+    elif request.until is not None:
+        before = trail.first_at(tenant_no, to_us(request.until))
     wanted = _wanted(caller, actor, request)
     items: list[AuditRow] = []
     looked = 0

@@ -145,8 +145,10 @@ class Daemon:
             # A batch of the log may be lost: nothing that could follow from it is announced.
             raise StoreError(f"the log has failed: {self._log.failure}")
         if self._rebuild.is_set():
-            self._rebuild.clear()
             self.unit.begin_build()
+            self._rebuild.clear()
+            if self.unit.needs_build():
+                self._rebuild.set()  # asked for again meanwhile
             self._learn_skips()
         cursor, head = self.unit.cursor, self._log.head()
         if self.unit.state.building is not None and cursor >= min(self.unit.state.announced, head):

@@ -19,10 +19,10 @@ from engine.entries import EntryReader
 from engine.issuers import load_issuers
 from engine.keeper import Keeper
 from engine.lifecycle import Lifecycle
-from engine.policy import PRESETS, Policies
+from engine.policy import Policies
 from engine.rates import Rates
 from engine.rebuild import rebuild_inline
-from engine.settings import Settings
+from engine.settings import Settings, preset_of
 from engine.state import log as log_state
 from engine.state import names as names_state
 from engine.state.anchors import Anchors
@@ -180,7 +180,7 @@ def assemble(
     names = Names(kv, stores.master)
     entries = EntryReader(names)
     inline, staged = Unit(kv, "inline", projection.inline), Unit(kv, "staged", projection.staged)
-    policies = Policies(PRESETS[settings.preset], inline, names)
+    policies = Policies(preset_of(settings), inline, names)
     kept_days = days_of(policies.preset.audit_retention)
     trail = Trail(kv, vault, names, clock, retention_days=kept_days)
     trail.stores_body_bytes = policies.stores_body_bytes

@@ -39,6 +39,8 @@ class _Collector:
         yield _counter("strata_log_commits", "Group commits.", engine.log.commit_count)
         queued = engine.committer.queued_entries
         yield _gauge("strata_commit_queue_entries", "Entries waiting for a commit.", queued)
+        lost = engine.trail.lost
+        yield _counter("strata_audit_rows_lost", "Rows of reads no commit could take.", lost)
         failed = float(engine.log.failure is not None)
         yield _gauge("strata_log_failed", "1 when the log refuses writes.", failed)
         for name, value in engine.kv.stats().items():

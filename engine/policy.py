@@ -9,98 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from engine.presets import Preset
 from engine.state.names import SCOPE, TENANT, Names
 from engine.state.views import Unit
 from projectors.control import DEPLOYMENT_KEY, TENANT_KEY, ScopeRow, policy_key, scope_key
 from schemas.caller import SYSTEM, Caller, Decision
 from schemas.errors import Denied, NotAMember, NotFound, PolicyDenied
-from schemas.policy import CAPABILITIES, OPERATOR_ONLY, PolicyDocument, RateLimits
+from schemas.policy import CAPABILITIES, OPERATOR_ONLY, PolicyDocument
 from schemas.scope import ancestors
 
 if TYPE_CHECKING:
     from engine.engine import Engine
-
-
-class Preset(msgspec.Struct, frozen=True, kw_only=True):
-    """What a deployment allows, whatever its tenants say (001 §5.3)."""
-
-    name: str
-    document: PolicyDocument
-    require_signed: bool = True
-    audit_retention: str
-    experimental: bool = False
-
-
-_SHARED_ALLOW: Final = [
-    "scope.create.org",
-    "scope.create.user",
-    "scope.create.agent",
-    "scope.create.ws",
-    "scope.write",
-    "scope.read.local",
-    "scope.read.holistic",
-    "scope.read.descend",
-    "understanding.read",
-    "understanding.synthesize",
-    "forget.cascade.derived_only",
-    "forget.cascade.redact_events",
-    "forget.gdpr",
-    "forget.gdpr.cross_workspace",
-    "import.*",
-    "export.*",
-    "lifecycle.subscribe",
-    "llm.invoke",
-    "audit.read",
-    "auth.revoke",
-    "temporal.phrases.*",
-    "vocabulary.*",
-    "blob.*",
-    "policy.administer.*",
-    "admin.*",
-]
-_SHARED_DENY: Final = [
-    "scope.create.global",
-    "scope.create.cross_tenant",
-    "scope.create.custom",
-    "scope.read.cross_tenant",
-    "understanding.read.cross_scope",
-    "audit.read.cross_actor",
-]
-_CROSS_TENANT: Final = ["scope.create.cross_tenant", "scope.read.cross_tenant"]
-_SHARED_RATES: Final = RateLimits(write="100/s", read="500/s")
-
-PRESETS: Final[dict[str, Preset]] = {
-    preset.name: preset
-    for preset in (
-        Preset(
-            name="on_prem_enterprise",
-            document=PolicyDocument(allow=["*"]),
-            audit_retention="P1Y",
-            experimental=True,
-        ),
-        Preset(
-            name="cloud_shared_saas",
-            document=PolicyDocument(
-                allow=_SHARED_ALLOW, deny=_SHARED_DENY, rate_limits=_SHARED_RATES
-            ),
-            audit_retention="P2Y",
-        ),
-        Preset(
-            name="cloud_private",
-            document=PolicyDocument(allow=["*"], deny=_CROSS_TENANT),
-            audit_retention="P3Y",
-        ),
-        Preset(
-            name="dev_local",
-            document=PolicyDocument(allow=["*"]),
-            require_signed=False,
-            audit_retention="P7D",
-            experimental=True,
-        ),
-    )
-}
-"""The four of 001 §5.3, with the defaults of Appendix A; what a preset neither allows nor denies
-is `~` there: a tenant may allow it."""
 
 
 # ── deciding (pure) ──────────────────────────────────────────────────────────────────────────
@@ -172,6 +91,8 @@ def token_allows(caller: Caller, capability: str, scope: str | None) -> bool:
     """Whether the token leaves a capability over, at this place (001 §4.2)."""
     if caller.capabilities is not None and capability not in caller.capabilities:
         return False
+    if capability.startswith("forget.gdpr") and caller.actor.startswith("service:"):
+        return False  # 001 §4.4: erasing takes a person's own session
     return caller.scopes is None or scope is None or grants(caller.scopes, capability, scope)
 
 

@@ -7,6 +7,7 @@ import msgspec
 from engine import policy
 from engine.audit import About
 from engine.commit import Desk
+from engine.rates import in_force
 from schemas.caller import SYSTEM, Caller, Decision
 from schemas.entry import Directive, SetPolicy
 from schemas.errors import InvalidBody, NotFound
@@ -16,7 +17,6 @@ from schemas.policy import (
     EffectivePolicy,
     PolicyAnswer,
     PolicyDocument,
-    RateLimits,
 )
 from schemas.scope import is_actor
 
@@ -108,15 +108,10 @@ def _check_patterns(document: PolicyDocument) -> None:
 
 
 def _rates(engine: "Engine", caller: Caller, scope: str | None) -> dict[str, str]:
-    """The limits in force: a narrower tier's word replaces a wider one's."""
-    found: dict[str, str] = {}
-    for tier in engine.policies.tiers(caller.tenant, caller.actor, scope):
-        limits = tier.document.rate_limits or RateLimits()
-        for kind in ("write", "read", "importer"):
-            rate = getattr(limits, kind)
-            if rate is not None:
-                found[kind] = rate
-    return found
+    """The limits in force, as they are enforced."""
+    limits = in_force(engine.policies.tiers(caller.tenant, caller.actor, scope))
+    named = {kind: getattr(limits, kind) for kind in ("write", "read", "importer")}
+    return {kind: rate for kind, rate in named.items() if rate is not None}
 
 
 class _Change:

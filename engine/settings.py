@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from engine.policy import PRESETS
+from engine.presets import PRESETS, Preset, PresetError, load_preset
 from schemas import limits
 
 
@@ -25,6 +25,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     durability: str = "fsync"
     disk_low_water_mb: int = limits.DISK_LOW_WATER_BYTES // limits.MIB
     ballast_mb: int = limits.BALLAST_BYTES // limits.MIB
+    policy_file: Path | None = None
     issuers_file: Path | None = None
     tenants: tuple[str, ...] = ()
     enable_experimental: bool = False
@@ -39,6 +40,7 @@ ENVIRONMENT: Final = {
     "durability": "CORTEX_DURABILITY",
     "disk_low_water_mb": "CORTEX_DISK_LOW_WATER_MB",
     "ballast_mb": "CORTEX_BALLAST_MB",
+    "policy_file": "CORTEX_POLICY_FILE",
     "issuers_file": "CORTEX_ISSUERS_FILE",
     "tenants": "CORTEX_TENANTS",
     "enable_experimental": "CORTEX_ENABLE_EXPERIMENTAL",
@@ -52,6 +54,7 @@ MEANING: Final = {
     "preset": f"deployment preset: {', '.join(PRESETS)}",
     "durability": "fsync (answered means on disk) or buffered (for tests: a power cut loses some)",
     "disk_low_water_mb": "free space below which writes stop, in MiB",
+    "policy_file": "YAML that starts from a preset and says otherwise where it differs",
     "issuers_file": "YAML or JSON list of the issuers whose tokens are accepted",
     "tenants": "tenants served, comma-separated; empty means every tenant an issuer vouches for",
     "enable_experimental": "1 serves experimental endpoints in the cloud presets too",
@@ -88,7 +91,7 @@ def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
     for name in ("port", "disk_low_water_mb", "ballast_mb"):
         if name in values:
             values[name] = _whole_number(values[name], sources[name])
-    for name in ("data", "issuers_file"):
+    for name in ("data", "issuers_file", "policy_file"):
         if name in values:
             values[name] = Path(values[name])
     if "tenants" in values:
@@ -102,7 +105,7 @@ def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
         )
     if settings.durability not in ("fsync", "buffered"):
         raise SettingsError(f"{sources['durability']}: durability is fsync or buffered")
-    if PRESETS[settings.preset].require_signed and settings.issuers_file is None:
+    if preset_of(settings).require_signed and settings.issuers_file is None:
         raise SettingsError(
             f"{sources['preset']}: preset {settings.preset} takes signed callers only; "
             "CORTEX_ISSUERS_FILE must name the issuers whose tokens are accepted"
@@ -110,6 +113,16 @@ def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
     if not 0 <= settings.port <= 65535:
         raise SettingsError(f"{sources['port']}: a port is 0 to 65535")
     return settings
+
+
+def preset_of(settings: Settings) -> Preset:
+    """The deployment's own policy: the file's when there is one, else the named preset's."""
+    if settings.policy_file is None:
+        return PRESETS[settings.preset]
+    try:
+        return load_preset(settings.policy_file)
+    except PresetError as error:
+        raise SettingsError(f"CORTEX_POLICY_FILE: {error}") from error
 
 
 def _whole_number(value: Any, source: str) -> int:

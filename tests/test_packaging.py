@@ -123,7 +123,7 @@ def test_image_runs_unprivileged_with_its_data_in_a_volume():
 
     assert re.search(r"^USER (?!root)\w+$", last_stage, flags=re.MULTILINE)
     assert "\nVOLUME /data\n" in last_stage
-    assert "/v1/admin/health" in last_stage
+    assert "/v1/admin/ready" in last_stage
     assert [
         'CMD ["strata", "serve", "--host", "0.0.0.0", "--port", "3141", "--data", "/data"]'
     ] == command

@@ -13,6 +13,8 @@ BODIES = {f"/v1/policy/{tier}": {"allow": ["*"]} for tier in ("deployment", "sco
     "/v1/policy/tenant/{name}": {},
     "/v1/policy/actor/{name}": {},
     "/v1/auth/revoke": {"jti": "none-such"},
+    "/v1/scopes/members": {"members": [{"actor": "user:local", "role": "owner"}]},
+    "/v1/scopes/prune": {"older_than": "P90D"},
 }
 PLAIN = {endpoint: re.sub(r":\w+(?=\})", "", endpoint.path) for endpoint in ENDPOINTS}
 
@@ -77,15 +79,20 @@ def test_every_documented_operation_answers(api, capture, envelope, scope, endpo
         "key": api.get(f"/v1/events/{event_id}").json()["idempotency_key"],
         "name": NAMES.get(endpoint.path, "derives"),
         "code": "NOT_FOUND",
+        "audit_id": api.get("/v1/audit", params={"limit": 1}).json()["items"][0]["id"],
     }
     bodies = BODIES | {
         "/v1/experience": envelope(),
         "/v1/experience/bulk": {"items": [envelope()]},
+        "/v1/scopes": {"path": scope},
+        "/v1/audit/verify": {"audit_id": fill["audit_id"], "body": ""},
     }
     parameters = {
         "/v1/events": {"scope": scope},
         "/v1/experience/status": {"event_id": event_id},
         "/v1/policy/scope": {"path": scope},
+        "/v1/scopes": {"path": scope, "records": "keep"} if endpoint.method == "DELETE" else {},
+        "/v1/scopes/members": {"path": scope},
     }.get(endpoint.path)
     answer = api.request(
         endpoint.method,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from engine.policy import PRESETS, Tier, decide
+from engine.policy import Tier, decide
+from engine.presets import PRESETS
 from schemas.caller import Decision
 
 ORDER = ("on_prem_enterprise", "cloud_shared_saas", "cloud_private", "dev_local")

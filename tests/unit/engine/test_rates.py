@@ -3,7 +3,8 @@
 import pytest
 
 from engine.clock import Clock
-from engine.policy import PRESETS, Tier
+from engine.policy import Tier
+from engine.presets import PRESETS
 from engine.rates import Bucket, Limit, Rates, importer_of, in_force, parse_limit, tenfold
 from engine.rules import Target, set_policy
 from engine.settings import Settings

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.policy import PRESETS
+from engine.presets import PRESETS
 from engine.settings import (
     ENVIRONMENT,
     MEANING,

@@ -113,3 +113,12 @@ def test_a_token_only_narrows():
 
     assert token_allows(caller, "scope.write", "org:a")
     assert not token_allows(caller, "audit.read", None)
+
+
+def test_a_service_never_erases():
+    """001 §4.4: whatever its token and policy say."""
+    service = Caller(actor="service:importer", tenant="t", capabilities=("forget.gdpr",))
+    person = Caller(actor="user:dpo", tenant="t", capabilities=("forget.gdpr",))
+
+    assert not token_allows(service, "forget.gdpr", None)
+    assert token_allows(person, "forget.gdpr", None)
