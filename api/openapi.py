@@ -20,6 +20,7 @@ from schemas.errors import (
     RateLimited,
     Unauthenticated,
     UnsupportedMediaType,
+    WalUnavailable,
 )
 from schemas.problem import ErrorEnvelope
 
@@ -134,7 +135,9 @@ def _responses(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
         content = {endpoint.media_type: {"schema": schema}}
         for response in responses.values():
             response["content"] = content
-    with_body = _WITH_BODY if endpoint.body is not None else ()
+    with_body: tuple[type[EngineError], ...] = _WITH_BODY if endpoint.body is not None else ()
+    if endpoint.capability is not None:
+        with_body = (*with_body, WalUnavailable)  # its audit row could not be recorded
     for status, codes in sorted(_codes((*_ALWAYS, *with_body, *endpoint.errors)).items()):
         if status not in endpoint.statuses:
             envelope = {"application/json": {"schema": schemas[repr(ErrorEnvelope)]}}

@@ -14,7 +14,7 @@ import pytest
 
 from engine.state.anchors import Anchor, Anchors
 from engine.state.integrity import LogReport, check_tail, verify_log
-from engine.state.kv import KV, Batch, CorruptStore
+from engine.state.kv import KV, Batch, CorruptStore, StoreWriteFailed
 from engine.state.log import FAMILIES, GENESIS, Draft, Fenced, KvLog, chain_link, split_row
 from engine.state.memory import MemoryKV
 from engine.state.rocks import RocksKV
@@ -528,19 +528,64 @@ def test_a_log_goes_on_after_an_erasure(place: Place, run: Run) -> None:
     assert 5 == verify(place, place.reopen()).entries
 
 
-def test_an_erasure_survives_a_crash_at_any_write(memory_place: Place, run: Run) -> None:
-    """Cut off after its mark or after its key: it reads as erased or as whole, never as damage."""
-    log = memory_place.open()
-    fill(run, log, 3)
-    marked = memory_place.kv.crash()
-    write(marked, "erased", offset_key(2), b"")
-    write(marked, "payload", offset_key(2), None)
-    memory_place.kv = marked
+class Fuse:
+    """A store that stops for good when the fuse it shares with another is used up."""
 
-    log = memory_place.open()
-    assert [b"body 1", None, b"body 3"] == bodies(log)
-    log.erase([2])
-    assert None is memory_place.vault_kv.get("slots", offset_key(2))
+    def __init__(self, kv: MemoryKV, left: list[int]) -> None:
+        self._kv = kv
+        self._left = left
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kv, name)
+
+    def write(self, batch: Batch) -> None:
+        self._burn()
+        self._kv.write(batch)
+
+    def sync(self) -> None:
+        self._burn()
+        self._kv.sync()
+
+    def _burn(self) -> None:
+        if not self._left:
+            raise StoreWriteFailed("the fuse has blown")
+        self._left.pop()
+
+
+@pytest.mark.parametrize("power_cut", [True, False])
+@pytest.mark.parametrize("call", ["erase", "truncate"])
+def test_a_crash_between_any_two_writes(
+    memory_place: Place, run: Run, call: str, power_cut: bool
+) -> None:
+    """Cut off anywhere, an entry is whole, erased or gone, never damaged; asking again ends it."""
+    fill(run, memory_place.open(), 5)
+    stores = (memory_place.kv, memory_place.vault_kv)
+    seen = set()
+    for lasts in range(10):
+        fuse = [1] * lasts
+        copies = [store.crash() for store in stores]
+        memory_place.kv, memory_place.vault_kv = (Fuse(kv, fuse) for kv in copies)
+        log = memory_place.open()
+        try:
+            log.erase([2]) if call == "erase" else log.truncate(3)
+            finished = True
+        except StoreWriteFailed:
+            finished = False
+        if power_cut:
+            copies = [kv.crash() for kv in copies]
+        memory_place.kv, memory_place.vault_kv = copies
+        log = memory_place.open()
+        seen.add(tuple(bodies(log)[:2]))
+        verify(memory_place, log)
+        log.erase([2]) if call == "erase" else log.truncate(3)
+        verify(memory_place, memory_place.open())
+        if finished:
+            assert None is memory_place.vault_kv.get("slots", offset_key(2))
+            break
+
+    assert finished
+    after = (b"body 1", None) if call == "erase" else (b"body 3", b"body 4")
+    assert {(b"body 1", b"body 2"), after} == seen
 
 
 def test_erased_bytes_are_in_no_file(disk_place: Place, run: Run) -> None:
