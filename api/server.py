@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import resource
 import socket
 import sys
 from types import FrameType
@@ -68,6 +69,7 @@ class Protocol(HttpToolsProtocol):
 
 
 _GC_YOUNG = 10_000
+_FILES = 4 * limits.SUBSCRIBERS_MAX
 
 
 class Server(uvicorn.Server):
@@ -120,8 +122,17 @@ def make_server(settings: Settings) -> Server:
     return Server(config, app)
 
 
+def _raise_file_limit() -> None:
+    """A stream is a file: as many as the system lets us have, up to what we serve at once."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def serve(settings: Settings) -> bool:
     """Run until a signal; whether it started at all."""
+    _raise_file_limit()
     server = make_server(settings)
     server.run()
     return server.started

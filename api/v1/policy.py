@@ -83,6 +83,6 @@ ENDPOINTS = (
         tier=STABLE,
         query=EffectiveQuery,
         response=EffectivePolicy,
-        errors=(InvalidScope,),
+        errors=(InvalidScope, NotFound),
     ),
 )

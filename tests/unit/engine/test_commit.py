@@ -342,9 +342,13 @@ async def test_a_vault_that_fails_stops_writes(rig):
         many = [f"t{number}" for number in range(limits.COMMIT_ENTRIES_MAX)]
         site.vault_kv.mains = rig.Mains()
         site.vault_kv.mains.trip(operation="sync")
-        answers = []
-        while not answers or isinstance(answers[-1], list):
-            answers += await settled(engine.committer.submit(Remark(rig.ALICE, many)))
+
+        async def remark():
+            return await engine.committer.submit(Remark(rig.ALICE, many))
+
+        answers = await settled(remark())
+        while isinstance(answers[-1], list):
+            answers += await settled(remark())
 
         assert isinstance(answers[-1], WalUnavailable)
         assert "vault" in engine.log.failure
