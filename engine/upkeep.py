@@ -122,6 +122,12 @@ def _replayed(engine: Engine, progress: Progress, scratch: Path | None) -> list[
 
 def _compare(engine: Engine, kv: RocksKV, progress: Progress) -> list[ViewComparison]:
     projection = Projection()
+    for unit in (engine.inline, engine.staged):
+        if not unit.is_current() or unit.state.building is not None:
+            raise StoreError(
+                "views are being rebuilt, or were made by another version: start the server, "
+                "let it catch up, and verify again"
+            )
     kept = digests(engine.kv, engine.inline) + digests(engine.kv, engine.staged)
     inline, staged = Unit(kv, "inline", projection.inline), Unit(kv, "staged", projection.staged)
     for unit in (inline, staged):

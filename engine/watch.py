@@ -138,6 +138,9 @@ def subscribe(engine: "Engine", caller: Caller, request: WatchRequest) -> AsyncI
 def list_lifecycle(engine: "Engine", caller: Caller, request: WatchRequest) -> LifecyclePage:
     """A page of the buffer, for clients that cannot hold a stream (001 §8.9.4)."""
     policy.require(engine, caller, "lifecycle.subscribe", request.scope)
+    if engine.tenant_no(caller) is None:
+        # Nothing was ever announced to this tenant; a mere read gives it no number.
+        return LifecyclePage(items=[], next_cursor=None, has_more=False)
     wanted = _filter(engine, caller, request)
     question = (caller.tenant, msgspec.structs.replace(request, cursor=None, limit=0))
     after = _position(engine, request.since) or uuid7_first(engine.lifecycle.oldest_us())
