@@ -23,6 +23,7 @@ from engine.policy import Policies
 from engine.rates import Rates
 from engine.rebuild import rebuild_inline
 from engine.settings import Settings, preset_of
+from engine.shared_rates import SharedRates
 from engine.state import log as log_state
 from engine.state import names as names_state
 from engine.state.anchors import Anchors
@@ -109,6 +110,7 @@ class Engine:
     keeper: Keeper
     policies: Policies
     rates: Rates
+    shared_rates: SharedRates | None
     verifier: Verifier | None
     cursors: Cursors
     entries: EntryReader
@@ -187,7 +189,9 @@ def assemble(
     committer = Committer(
         log=log, trail=trail, names=names, inline=inline, lifecycle=bus, clock=clock
     )
-    rates = Rates(policies, clock)
+    redis_url = settings.redis_url
+    shared_rates = None if redis_url is None else SharedRates(redis_url.secret, clock)
+    rates = Rates(policies, clock, shared=shared_rates)
     committer.on_control = _control_listener(policies, rates, bus)
     more = {} if batch_entries is None else {"batch_entries": batch_entries}
     runner = Daemon(
@@ -217,6 +221,7 @@ def assemble(
         keeper=keeper,
         policies=policies,
         rates=rates,
+        shared_rates=shared_rates,
         verifier=_verifier(settings, clock, inline, names),
         cursors=Cursors(stores.master),
         entries=entries,
@@ -272,11 +277,15 @@ async def start(engine: Engine, *, run_daemon: bool = True) -> None:
     if run_daemon:
         engine.daemon.start()
     engine.keeper.start(loop)
+    if engine.shared_rates is not None:
+        engine.shared_rates.start(loop)
 
 
 async def close(engine: Engine) -> None:
     """Drain, stop, anchor, close: what was acknowledged is on the disk, the lock is free."""
     engine.lifecycle.close_all()
+    if engine.shared_rates is not None:
+        await engine.shared_rates.stop()
     await engine.committer.drained()
     await asyncio.to_thread(engine.daemon.stop)
     await engine.committer.drained()

@@ -65,6 +65,9 @@ class _Collector:
         yield _gauge("strata_lifecycle_subscribers", "Open lifecycle streams.", streams)
         pulse = engine.keeper.loop_lag_ms / 1000
         yield _gauge("strata_loop_lag_seconds", "Delay of the event loop.", pulse)
+        if engine.shared_rates is not None:
+            meaning = "1 while Redis keeps the rate limits, 0 while each server keeps its share."
+            yield _gauge("strata_rates_shared", meaning, float(engine.shared_rates.is_shared))
 
     def _http(self) -> Iterator[Metric]:
         labels = ["method", "path", "status"]

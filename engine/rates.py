@@ -2,13 +2,14 @@
 
 Buckets are memory of the one process that serves a data directory; nothing of them is durable, and
 a restart fills them. Limits come from the policy documents and hold from the next request on.
+Where Redis is set, `shared_rates.py` holds the buckets instead, for several servers at once.
 """
 
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -22,6 +23,9 @@ BUCKETS_MAX: Final = 100_000
 """Buckets held at once, some 200 bytes each; beyond it the one longest unused is let go."""
 IMPORTER_FACTOR: Final = 10
 """001 §18.2.6: the importer's bucket, in writes of the deployment."""
+
+Place = tuple[str, str, str]
+"""Whose bucket it is: tenant, actor and kind."""
 
 _PERIODS_S: Final = {"s": 1, "m": 60, "h": 3600}
 
@@ -84,9 +88,9 @@ class Bucket:
 
     __slots__ = ("_at_s", "_left", "limit")
 
-    def __init__(self, limit: Limit, now_s: float) -> None:
+    def __init__(self, limit: Limit, now_s: float, left: float = math.inf) -> None:
         self.limit = limit
-        self._left = float(limit.count)
+        self._left = min(float(limit.count), left)
         self._at_s = now_s
 
     def left(self, now_s: float) -> float:
@@ -120,15 +124,33 @@ class Bucket:
         return self.left(now_s) >= self.limit.count
 
 
+class Shared(Protocol):
+    """Buckets that several servers fill and empty together."""
+
+    def charge(self, place: Place, limit: Limit) -> Allowance:
+        """Take one token, without waiting for anyone."""
+
+    @property
+    def bucket_count(self) -> int:
+        """Buckets in memory."""
+
+
 class Rates:
     """The buckets of every actor, and the limits they are filled to. Owned by the event loop."""
 
-    def __init__(self, policies: Policies, clock: Clock, buckets_max: int = BUCKETS_MAX) -> None:
+    def __init__(
+        self,
+        policies: Policies,
+        clock: Clock,
+        buckets_max: int = BUCKETS_MAX,
+        shared: Shared | None = None,
+    ) -> None:
         self._policies = policies
         self._clock = clock
+        self._shared = shared
         self._buckets_max = buckets_max
         self._limits: dict[tuple[str, str], RateLimits] = {}
-        self._buckets: OrderedDict[tuple[str, str, str], Bucket] = OrderedDict()
+        self._buckets: OrderedDict[Place, Bucket] = OrderedDict()
 
     def changed(self, pending: Mapping[tuple[int, str, bytes], Any]) -> None:
         """Control rows were written: documents may say something else now."""
@@ -165,11 +187,13 @@ class Rates:
     @property
     def bucket_count(self) -> int:
         """Buckets in memory."""
-        return len(self._buckets)
+        return len(self._buckets) if self._shared is None else self._shared.bucket_count
 
-    def _charge(self, place: tuple[str, str, str], rate: str) -> Allowance:
-        now_s = self._clock.elapsed_s()
+    def _charge(self, place: Place, rate: str) -> Allowance:
         limit = parse_limit(rate)
+        if self._shared is not None:
+            return self._shared.charge(place, limit)
+        now_s = self._clock.elapsed_s()
         bucket = self._buckets.get(place)
         if bucket is None:
             self._make_room(now_s)

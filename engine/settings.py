@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -13,6 +14,21 @@ from schemas import limits
 
 class SettingsError(Exception):
     """A setting cannot be used; the message names it and says what would do."""
+
+
+class RedisUrl(msgspec.Struct, frozen=True):
+    """Where Redis is; printed without the password."""
+
+    secret: str
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.secret)
+        user, at, place = parts.netloc.rpartition("@")
+        shown = f"{user.partition(':')[0]}:***@{place}" if at else place
+        return parts._replace(netloc=shown, query="").geturl()
+
+    def __repr__(self) -> str:
+        return f"RedisUrl({str(self)!r})"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +45,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     issuers_file: Path | None = None
     tenants: tuple[str, ...] = ()
     enable_experimental: bool = False
+    redis_url: RedisUrl | None = None
     sources: dict[str, str] = {}
 
 
@@ -44,6 +61,7 @@ ENVIRONMENT: Final = {
     "issuers_file": "CORTEX_ISSUERS_FILE",
     "tenants": "CORTEX_TENANTS",
     "enable_experimental": "CORTEX_ENABLE_EXPERIMENTAL",
+    "redis_url": "CORTEX_REDIS_URL",
 }
 """Each setting's name in the environment."""
 
@@ -59,6 +77,7 @@ MEANING: Final = {
     "tenants": "tenants served, comma-separated; empty means every tenant an issuer vouches for",
     "enable_experimental": "1 serves experimental endpoints in the cloud presets too",
     "ballast_mb": "space held back so that a full disk can be opened again, in MiB",
+    "redis_url": "Redis through which several servers keep one rate limit; none: each its own",
 }
 
 
@@ -98,6 +117,8 @@ def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
         values["tenants"] = tuple(part for part in str(values["tenants"]).split(",") if part)
     if "enable_experimental" in values:
         values["enable_experimental"] = str(values["enable_experimental"]) in ("1", "true", "True")
+    if "redis_url" in values:
+        values["redis_url"] = _redis_url(str(values["redis_url"]), sources["redis_url"])
     settings = Settings(**values, sources=sources)
     if settings.preset not in PRESETS:
         raise SettingsError(
@@ -123,6 +144,19 @@ def preset_of(settings: Settings) -> Preset:
         return load_preset(settings.policy_file)
     except PresetError as error:
         raise SettingsError(f"CORTEX_POLICY_FILE: {error}") from error
+
+
+def _redis_url(value: str, source: str) -> RedisUrl:
+    try:
+        parts = urlsplit(value)
+        has_place = bool(parts.path if parts.scheme == "unix" else parts.hostname)
+        is_usable = has_place and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_usable = False
+    if not is_usable or parts.scheme not in ("redis", "rediss", "unix"):
+        # The value is not repeated: it may hold a password.
+        raise SettingsError(f"{source}: a Redis is named as redis://host:6379/0 or rediss://…")
+    return RedisUrl(value)
 
 
 def _whole_number(value: Any, source: str) -> int:

@@ -56,13 +56,13 @@ class WatchRequest(msgspec.Struct, frozen=True, kw_only=True):
     cursor: str | None = None
 
 
-def _filter(engine: "Engine", caller: Caller, request: WatchRequest) -> Filter:
+def _filter(engine: "Engine", caller: Caller, request: WatchRequest, tenant_no: int) -> Filter:
     unknown = [name for name in request.events if name not in EVENT_NAMES]
     if unknown:
         raise InvalidParameter(field="events", reason=f"no lifecycle event {unknown[0]!r}")
     event = None if request.event_id is None else parse_id("evt", request.event_id) or b"none"
     return Filter(
-        tenant_no=engine.names.number(TENANT, 0, caller.tenant),
+        tenant_no=tenant_no,
         scope=request.scope,
         descend=request.view == "descend",
         event=event,
@@ -127,7 +127,9 @@ def subscribe(engine: "Engine", caller: Caller, request: WatchRequest) -> AsyncI
     policy.require(engine, caller, "lifecycle.subscribe", request.scope)
     if engine.lifecycle.subscriber_count >= limits.SUBSCRIBERS_MAX:
         raise Overloaded(reason=f"{limits.SUBSCRIBERS_MAX} streams are open", retry_after_s=5)
-    wanted = _filter(engine, caller, request)
+    # A stream may be opened before the tenant's first write, and hears it.
+    tenant_no = engine.names.number(TENANT, 0, caller.tenant)
+    wanted = _filter(engine, caller, request, tenant_no)
     after = _position(engine, request.since)
     subscription = engine.lifecycle.subscribe(wanted)
     subscription.is_allowed = lambda: _may_go_on(engine, caller, request)
@@ -138,10 +140,8 @@ def subscribe(engine: "Engine", caller: Caller, request: WatchRequest) -> AsyncI
 def list_lifecycle(engine: "Engine", caller: Caller, request: WatchRequest) -> LifecyclePage:
     """A page of the buffer, for clients that cannot hold a stream (001 §8.9.4)."""
     policy.require(engine, caller, "lifecycle.subscribe", request.scope)
-    if engine.tenant_no(caller) is None:
-        # Nothing was ever announced to this tenant; a mere read gives it no number.
-        return LifecyclePage(items=[], next_cursor=None, has_more=False)
-    wanted = _filter(engine, caller, request)
+    # Nothing has number 0: a mere read of a tenant that never wrote gives it no number.
+    wanted = _filter(engine, caller, request, engine.tenant_no(caller) or 0)
     question = (caller.tenant, msgspec.structs.replace(request, cursor=None, limit=0))
     after = _position(engine, request.since) or uuid7_first(engine.lifecycle.oldest_us())
     if request.cursor is not None:
