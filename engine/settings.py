@@ -150,10 +150,10 @@ def _redis_url(value: str, source: str) -> RedisUrl:
     try:
         parts = urlsplit(value)
         has_place = bool(parts.path if parts.scheme == "unix" else parts.hostname)
-        is_usable = has_place and (parts.port is None or parts.port > 0)
+        is_usable = parts.scheme in ("redis", "rediss", "unix") and has_place and parts.port != 0
     except ValueError:
         is_usable = False
-    if not is_usable or parts.scheme not in ("redis", "rediss", "unix"):
+    if not is_usable:
         # The value is not repeated: it may hold a password.
         raise SettingsError(f"{source}: a Redis is named as redis://host:6379/0 or rediss://…")
     return RedisUrl(value)
