@@ -1,4 +1,4 @@
-"""How fast is it?  `python -m bench [capture|sse|all] [--quick] [--seconds N]`
+"""How fast is it?  `python -m bench [capture|signed|sse|all] [--quick] [--seconds N]`
 
 A full run replaces its sections of RESULTS.md and its plots; a quick one only prints. The raw
 figures of either go to bench/out/.
@@ -12,12 +12,12 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import capture, sse
+from bench import capture, signed, sse
 from bench.host import OUT, Broken
 from bench.process import raise_file_limit
 from bench.report import PLOTS, Surroundings, keep, save, show
 
-BENCHMARKS: dict[str, ModuleType] = {"capture": capture, "sse": sse}
+BENCHMARKS: dict[str, ModuleType] = {"capture": capture, "signed": signed, "sse": sse}
 _SECONDS, _QUICK_SECONDS = 5.0, 1.0
 _ERR = Console(stderr=True, highlight=False)
 _OUT = Console(highlight=False, width=None if sys.stdout.isatty() else 180)
@@ -25,14 +25,14 @@ _OUT = Console(highlight=False, width=None if sys.stdout.isatty() else 180)
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("which", default="all", type=click.Choice([*BENCHMARKS, "all"]))
-@click.option("--quick", is_flag=True, help="About 40 s, to look and not to keep: prints only.")
+@click.option("--quick", is_flag=True, help="About a minute, to look and not to keep: prints only.")
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0.5),
     help=f"Length of one measurement [{_SECONDS:.0f}, quick {_QUICK_SECONDS:.0f}].",
 )
 def main(which: str, quick: bool, seconds: float | None) -> None:
-    """Measure captures and lifecycle streams; goals beside figures."""
+    """Measure captures, identity and lifecycle streams; goals beside figures."""
     raise_file_limit()
     OUT.mkdir(exist_ok=True)
     PLOTS.mkdir(exist_ok=True)

@@ -29,7 +29,7 @@ FAMILIES = ("feed",)
 _OPERATIONS: Final = {Put: "put", Close: "close", Drop: "drop"}
 _DIRECTIVE: Final = KINDS[Directive]
 _IDLE_S: Final = 0.5
-_PACE_S: Final = 0.005
+_PACE_S: Final = 0.01
 _EXTRACTED: Final = ("facts", "entities", "beliefs", "episodes")
 _pack = msgspec.msgpack.Encoder().encode
 

@@ -136,7 +136,7 @@ class Term(
 ):
     """One end of a triple: an entity or concept by id or name, or a literal (001 §7.3)."""
 
-    type: Literal["entity", "concept", "literal"] = "literal"
+    type: Literal["entity", "concept", "literal"] | UnsetType = UNSET
     id: Name | UnsetType = UNSET
     name: Name | UnsetType = UNSET
     datatype: Name | UnsetType = UNSET

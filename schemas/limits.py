@@ -7,8 +7,9 @@ MIB: Final = 1024 * KIB
 
 # ── Requests ─────────────────────────────────────────────────────────────────────────────────
 
-EXPERIENCE_BODY_BYTES_MAX: Final = 1 * MIB
-"""One experience. Larger payloads are blobs (001 §8.13) and are referred to by id."""
+EXPERIENCE_BODY_BYTES_MAX: Final = 4 * MIB
+"""One experience: the published client cuts documents into fragments of 1 MiB of text, and JSON may
+take several bytes a character. Larger payloads are blobs (001 §8.13), referred to by id."""
 
 BULK_BODY_BYTES_MAX: Final = 16 * MIB
 """One bulk call: 1,000 experiences of 16 KiB each; beyond that, an import job."""

@@ -4,7 +4,7 @@ import msgspec
 
 from api.endpoint import EXPERIMENTAL, STABLE, Call, Endpoint, Reply
 from engine.rules import Target, TierName, effective_policy, get_policy, set_policy
-from schemas.errors import InvalidScope, NotFound
+from schemas.errors import InvalidScope, MissingField, NotFound
 from schemas.policy import EffectivePolicy, PolicyAnswer, PolicyDocument
 from schemas.scope import ScopePath
 
@@ -59,7 +59,7 @@ def _endpoint(tier: TierName, method: str, handler: object) -> Endpoint:
         query=ScopeQuery if tier == "scope" else Endpoint.query,
         body=PolicyDocument if is_put else None,
         response=PolicyAnswer,
-        errors=(InvalidScope, NotFound) if tier == "scope" else (NotFound,),
+        errors=(InvalidScope, MissingField, NotFound) if tier == "scope" else (NotFound,),
     )
 
 

@@ -71,7 +71,6 @@ CONTENTS = [
         {"triple": CONTACT},
         {"kind": "triple", "triple": CONTACT},
         id="triple with a literal",
-        marks=pytest.mark.xfail(reason="a term's default type is left out of what is read"),
     ),
     pytest.param({"blob_id": "blob_1"}, {"kind": "blob_ref", "blob_id": "blob_1"}, id="blob"),
     pytest.param(
@@ -126,14 +125,7 @@ def test_a_bulk_is_written_at_once(ines, scope):
     "repeats, fragments",
     [
         (1_000, 1),
-        pytest.param(
-            80_000,
-            2,
-            marks=pytest.mark.xfail(
-                raises=V1APIError,
-                reason="the client's fragments hold 1 MiB of text, our bodies 1 MiB of JSON",
-            ),
-        ),
+        (80_000, 2),
     ],
 )
 def test_a_document_is_written_in_fragments(ines, scope, repeats, fragments):
