@@ -23,6 +23,7 @@ from schemas.scope import is_actor
 if TYPE_CHECKING:
     from engine.engine import Engine
 
+_WAY_BACK = "policy.administer.deployment"
 TierName = Literal["deployment", "tenant", "scope", "actor"]
 
 
@@ -45,6 +46,8 @@ async def set_policy(
     """Replace a tier's document: a directive in the log, in force for the next request."""
     decision = policy.require_tier(engine, caller, target.tier, target.name)
     _check_patterns(document)
+    if target.tier == "deployment" and not policy.verdict(document, _WAY_BACK):
+        raise InvalidBody(field="allow", reason=f"without {_WAY_BACK} nobody could change it back")
     await engine.committer.submit(_Change(caller, decision, target, document))
     return _answer(engine, caller, target)
 

@@ -201,6 +201,19 @@ def test_a_pattern_that_means_nothing_is_refused(realm):
     assert (400, "deny[0]") == (answer.status_code, answer.json()["details"]["field"])
 
 
+def test_an_operator_cannot_lock_the_door_behind_it(realm):
+    """A deployment's document that takes its own way back away is refused."""
+    with realm.client("user:root", "system") as root:
+        empty = root.put("/v1/policy/deployment", json={})
+        denied = root.put(
+            "/v1/policy/deployment", json={"allow": ["*"], "deny": ["policy.administer.*"]}
+        )
+
+    assert [(400, "allow")] * 2 == [
+        (answer.status_code, answer.json()["details"]["field"]) for answer in (empty, denied)
+    ]
+
+
 def test_operators_are_of_the_system(realm):
     """Y(op) in Appendix A: the deployment's policy is not a tenant's to set."""
     with realm.client("user:alice", "acme") as alice, realm.client("user:root", "system") as root:
