@@ -38,12 +38,11 @@ def _bearer(headers: dict[bytes, bytes]) -> str | None:
 
 
 def _caller(verified: Verified) -> Caller:
-    scopes = verified.scopes
     return Caller(
         actor=verified.actor,
         tenant=verified.tenant,
         capabilities=verified.capabilities,
-        scopes=None if scopes is None else tuple(str(grant) for grant in scopes),
+        scopes=verified.scopes,
         token_id=verified.token_id,
         issuer=verified.issuer,
         expires_s=verified.expires_at,

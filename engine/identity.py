@@ -33,7 +33,7 @@ def whoami(engine: "Engine", caller: Caller) -> Whoami:
         deployment_preset=engine.policies.preset.name,
         token=token,
         effective_capabilities=[name for name, decision in decisions.items() if decision.allowed],
-        scopes=list(caller.scopes) if caller.scopes is not None else None,
+        scopes=[str(grant) for grant in caller.scopes] if caller.scopes is not None else None,
         natural_level=engine.policies.natural_level(caller.tenant, caller.actor),
     )
 

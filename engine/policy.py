@@ -17,6 +17,7 @@ from schemas.caller import SYSTEM, Caller, Decision
 from schemas.errors import Denied, NotAMember, NotFound, PolicyDenied
 from schemas.policy import CAPABILITIES, OPERATOR_ONLY, PolicyDocument
 from schemas.scope import ancestors
+from schemas.token import Grant
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -96,22 +97,15 @@ def token_allows(caller: Caller, capability: str, scope: str | None) -> bool:
     return caller.scopes is None or scope is None or grants(caller.scopes, capability, scope)
 
 
-def grants(scopes: Iterable[str], capability: str, scope: str) -> bool:
+def grants(scopes: Sequence[Grant], capability: str, scope: str) -> bool:
     """Whether path-bound grants cover a capability at a scope.
 
     A capability that some grant names needs a grant that names it; any other may be used wherever
     the token is bound to at all: a token for one scope is good for no other, on any route.
     """
-    covering: set[str] = set()
-    named: set[str] = set()
-    for grant in scopes:
-        name, _, path = grant.partition(":")
-        named.add(name)
-        below = path.removesuffix("/*")
-        is_inside = scope == below or (path.endswith("/*") and scope.startswith(below + "/"))
-        if is_inside:
-            covering.add(name)
-    return capability in covering if capability in named else bool(covering)
+    if any(grant.capability == capability for grant in scopes):
+        return any(grant.allows(capability, scope) for grant in scopes)
+    return any(grant.covers(scope) for grant in scopes)
 
 
 # ── finding the documents ────────────────────────────────────────────────────────────────────

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from schemas.token import Grant
+
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """The request as the audit row remembers it (001 §14)."""
@@ -24,7 +26,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     actor: str
     tenant: str
     capabilities: tuple[str, ...] | None = None
-    scopes: tuple[str, ...] | None = None
+    scopes: tuple[Grant, ...] | None = None
     token_id: str | None = None
     issuer: str | None = None
     expires_s: int | None = None

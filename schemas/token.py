@@ -76,8 +76,10 @@ class Grant(msgspec.Struct, frozen=True):
 
     def allows(self, capability: str, scope: str) -> bool:
         """Whether the grant covers this capability in this scope; both are taken literally."""
-        if capability != self.capability:
-            return False
+        return capability == self.capability and self.covers(scope)
+
+    def covers(self, scope: str) -> bool:
+        """Whether the scope lies where the grant is bound to."""
         return scope == self.path or (self.is_deep and scope.startswith(f"{self.path}/"))
 
 

@@ -32,6 +32,7 @@ from schemas.errors import (
     WalUnavailable,
 )
 from schemas.times import from_us
+from schemas.token import Grant
 
 ALICE = Caller(actor="user:alice", tenant="acme")
 BOB = Caller(actor="user:bob", tenant="acme")
@@ -341,7 +342,7 @@ async def test_without_cross_actor_one_sees_ones_own(rig):
 
 async def test_a_token_bound_to_a_scope_sees_its_rows_only(rig):
     """Scope confinement holds for listings and for ids."""
-    bound = msgspec.structs.replace(BOB, scopes=("audit.read:org:a/*",))
+    bound = msgspec.structs.replace(BOB, scopes=(Grant.parse("audit.read:org:a/*"),))
     async with rig.Site() as site:
         engine = await site.open()
         ids = {

@@ -36,6 +36,7 @@ from schemas.errors import (
 )
 from schemas.policy import PolicyDocument
 from schemas.scopes import PruneRequest, RegisterRequest
+from schemas.token import Grant
 
 ALICE = Caller(actor="user:alice", tenant="acme")
 BOB = Caller(actor="user:bob", tenant="acme")
@@ -459,7 +460,7 @@ async def test_a_listing_leaves_out_what_a_token_is_not_bound_to(rig):
         engine = await site.open()
         for path in ("org:acme/ws:a", "org:acme/ws:b", "org:rival/ws:a"):
             await register(engine, path=path)
-        bound = msgspec.structs.replace(ALICE, scopes=("scope.read.local:org:acme/*",))
+        bound = msgspec.structs.replace(ALICE, scopes=(Grant.parse("scope.read.local:org:acme/*"),))
         with pytest.raises(PolicyDenied):
             get_scope(engine, bound, "org:rival/ws:a")
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from engine.policy import Tier, decide, grants, token_allows, verdict
 from schemas.caller import Caller
 from schemas.policy import CAPABILITIES, PolicyDocument
+from schemas.token import Grant
 
 NAMES = sorted(CAPABILITIES)
 PATTERNS = ["*", *NAMES, *sorted({name.rpartition(".")[0] + ".*" for name in NAMES})]
@@ -96,7 +97,8 @@ def test_what_the_deployment_leaves_open_a_tenant_may_grant():
 
 def test_grants_bind_a_token_to_paths():
     """A path covers itself and, with a star, what lies below; nothing beside it."""
-    bound = ["scope.write:org:acme/dept:eng/*", "scope.read.holistic:org:acme/*"]
+    texts = ("scope.write:org:acme/dept:eng/*", "scope.read.holistic:org:acme/*")
+    bound = [Grant.parse(text) for text in texts]
 
     assert grants(bound, "scope.write", "org:acme/dept:eng")
     assert grants(bound, "scope.write", "org:acme/dept:eng/user:bob")
