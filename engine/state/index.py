@@ -1,0 +1,123 @@
+"""What may recall ask of the indexes?  The port of text and vectors, without their libraries.
+
+A document is one record of one layer, as it can be found: an event verbatim, a fact or a belief as
+a sentence, an episode or a concept by its summary. Indexes are derived from the log and the change
+feed, follow them with a checkpoint of their own, and can be thrown away.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+import msgspec
+
+Layer = Literal["events", "episodes", "facts", "beliefs", "concepts"]
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What the indexes keep of one record.
+
+    `text` is what words are matched against (speaker and date included); `gist` is the bare
+    utterance that is embedded: a participant's name in it hurts (measured, docs of the benchmark).
+    """
+
+    layer: Layer
+    raw: bytes
+    tenant_no: int
+    scope_no: int
+    offset: int
+    text: str
+    gist: str
+    observed_us: int
+    recorded_us: int
+    actor: str = ""
+    session: str = ""
+    role: str = ""
+
+
+class Hit(NamedTuple):
+    """One document that matched, with the channel's own score (higher is better)."""
+
+    layer: Layer
+    raw: bytes
+    score: float
+
+
+@dataclass(frozen=True)
+class Block:
+    """The documents of one layer of one scope, in log order, as columns of equal length.
+
+    Rows only ever join at the end while a block is held, so a reader's copy stays consistent.
+    `session` and `actor` are small numbers local to the block (`sessions`, `actors` name them; 0 is
+    none); `tokens` holds the embedder's token ids for late-interaction scores.
+    """
+
+    raws: Sequence[bytes]
+    offsets: Any  # int64[n]
+    observed_us: Any  # int64[n]
+    recorded_us: Any  # int64[n]
+    session: Any  # int32[n]
+    actor: Any  # int32[n]
+    words: Any  # int32[n]
+    is_question: Any  # bool[n]
+    vectors: Any  # float32[n, d], unit length; zeros where there is nothing to embed
+    tokens: Sequence[Any]  # int32 arrays
+    sessions: Sequence[str]
+    actors: Sequence[str]
+
+
+class TextIndex(Protocol):
+    """Words: BM25 with stemming."""
+
+    def search(
+        self,
+        tenant_no: int,
+        scope_nos: Sequence[int],
+        query: str,
+        *,
+        layers: Sequence[Layer],
+        limit: int,
+        recorded_until_us: int | None = None,
+    ) -> list[Hit]:
+        """The best matches in these scopes; a filter never changes a score."""
+
+    def watermark(self) -> int:
+        """Every entry up to this offset can be found."""
+
+
+class VectorIndex(Protocol):
+    """Meaning: blocks of vectors, exact while they are small."""
+
+    def block(self, tenant_no: int, scope_no: int, layer: Layer) -> Block | None:
+        """The documents of a scope; None when it has none."""
+
+    def search(
+        self,
+        tenant_no: int,
+        scope_nos: Sequence[int],
+        vector: Any,
+        *,
+        layers: Sequence[Layer],
+        limit: int,
+        recorded_until_us: int | None = None,
+    ) -> list[Hit]:
+        """The nearest documents in these scopes, by cosine."""
+
+    def watermark(self) -> int:
+        """Every entry up to this offset can be found."""
+
+
+class Embedder(Protocol):
+    """Text to unit vectors; the same text and model always give the same vector."""
+
+    name: str
+    dimensions: int
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        """float32[n, d], unit length."""
+
+    def tokens(self, text: str) -> Any:
+        """The token ids of a text, for late interaction; empty when the model has none."""
+
+    def token_vectors(self, tokens: Any) -> Any:
+        """float32[k, d], unit length; empty when the model has none."""

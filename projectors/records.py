@@ -1,0 +1,99 @@
+"""How are derived records kept?  The newest version under its id, the older ones beside it.
+
+Every layer has the same three tables, named after the layer (`facts`, `facts_past`, `facts_in`):
+
+- `<layer>`: raw id (16) -> the record as it is known last;
+- `<layer>_past`: raw id (16) + version (4) -> a version known before, its `recorded_to` set;
+- `<layer>_in`: scope number (4) + raw id (16) -> nothing: which records live in a scope.
+
+So what is current is one `get`, and what was known as of an earlier moment is still there.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import msgspec
+
+from projectors.base import Change, Put
+from schemas.ids import parse_id
+from schemas.layers import Belief, Concept, Episode, Fact, Record
+
+LAYERS: dict[str, tuple[str, type[Record]]] = {
+    "episodes": ("ep", Episode),
+    "facts": ("fact", Fact),
+    "beliefs": ("belief", Belief),
+    "concepts": ("concept", Concept),
+}
+"""Table of the layer -> (id prefix, shape)."""
+
+
+class Mark(msgspec.Struct, frozen=True, array_like=True):
+    """A row whose key says all."""
+
+
+def record_key(layer: str, record_id: str) -> bytes:
+    """The sixteen bytes of a record's id."""
+    raw = parse_id(LAYERS[layer][0], record_id)
+    assert raw is not None, f"{record_id} is not an id of {layer}"
+    return raw
+
+
+def past_key(layer: str, record_id: str, version: int) -> bytes:
+    """Where a version known before is kept."""
+    return record_key(layer, record_id) + version.to_bytes(4, "big")
+
+
+def scope_row_key(layer: str, scope_no: int, record_id: str) -> bytes:
+    """The row that says in which scope a record lives."""
+    return scope_no.to_bytes(4, "big") + record_key(layer, record_id)
+
+
+def tables_of(layer: str) -> dict[str, type[msgspec.Struct]]:
+    """The three tables of a layer, for its projector."""
+    return {layer: LAYERS[layer][1], f"{layer}_past": LAYERS[layer][1], f"{layer}_in": Mark}
+
+
+def create(layer: str, scope_no: int, record: Record, supports: list[str]) -> Iterator[Change]:
+    """A record known for the first time; `supports` are the events it rests on."""
+    yield put(layer, record, supports)
+    yield Put(table=f"{layer}_in", key=scope_row_key(layer, scope_no, record.id), value=Mark())
+
+
+def revise(
+    layer: str, before: Record, after: Record, at: datetime, supports: list[str]
+) -> Iterator[Change]:
+    """What was known ends at `at`, and another version of the same record begins."""
+    assert before.id == after.id, "a version of another record"
+    assert after.version == before.version + 1, "versions count by one"
+    assert after.recorded_from == at, "a version is known from when the former one is not"
+    past = msgspec.structs.replace(before, recorded_to=at)
+    key = past_key(layer, before.id, before.version)
+    yield Put(table=f"{layer}_past", key=key, value=past)
+    yield put(layer, after, supports)
+
+
+def put(layer: str, record: Record, supports: list[str]) -> Put:
+    """The record as it is now known; the events it cites point back to it (001 §7.1)."""
+    return Put(
+        table=layer,
+        key=record_key(layer, record.id),
+        value=record,
+        record_id=record.id,
+        supports=tuple(supports),
+    )
+
+
+class Moved(msgspec.Struct, frozen=True, kw_only=True):
+    """Which records of a layer the last entry of this tenant created, revised or closed.
+
+    Kept as one row a layer and tenant (`<layer>_moved`, empty key): later stages read there what
+    earlier ones did with the same entry, for projectors meet only in the view.
+    """
+
+    offset: int
+    ids: list[str]
+
+
+def moved(layer: str, offset: int, ids: list[str]) -> Put:
+    """Tell later stages of the same entry which records moved."""
+    return Put(table=f"{layer}_moved", key=b"", value=Moved(offset=offset, ids=ids))

@@ -1,0 +1,62 @@
+"""What may a text be found to say?  Candidates: assertions not yet resolved to entities."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+Cardinality = Literal["single", "multi"]
+Kind = Literal["state", "event", "preference", "plan", "possession", "relation", "quantity"]
+
+
+class Mention(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Words that name something. `actor` is set when they mean a known actor: I, my, the user."""
+
+    text: str
+    kind: Literal["person", "organisation", "place", "thing", "actor"] = "thing"
+    actor: str | None = None
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A literal: a number, a date, a truth, a phrase."""
+
+    datatype: Literal["string", "integer", "number", "boolean", "date", "duration", "money", "json"]
+    value: Any
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """One assertion found in a text.
+
+    `valid_from` None means from `observed_at` on. `ends` says that the state is over ("no longer",
+    "left Acme"): `valid_to` holds when, and None there means at `observed_at`.
+    """
+
+    subject: Mention
+    predicate: str
+    object: Mention | Value
+    confidence: float
+    polarity: Literal["positive", "negative"] = "positive"
+    cardinality: Cardinality = "multi"
+    kind: Kind = "state"
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    ends: bool = False
+    sentence: str = ""
+
+
+class Passage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A piece of a long text that can be found and quoted by itself."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Extraction(msgspec.Struct, frozen=True, kw_only=True):
+    """All that one text says."""
+
+    candidates: tuple[Candidate, ...] = ()
+    mentions: tuple[Mention, ...] = ()
+    topics: tuple[str, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    extractor: str = "rules"
