@@ -5,7 +5,7 @@ a sentence, an episode or a concept by its summary. Indexes are derived from the
 feed, follow them with a checkpoint of their own, and can be thrown away.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -48,22 +48,28 @@ class Block:
     """The documents of one layer of one scope, in log order, as columns of equal length.
 
     Rows only ever join at the end while a block is held, so a reader's copy stays consistent.
-    `session` and `actor` are small numbers local to the block (`sessions`, `actors` name them; 0 is
-    none); `tokens` holds the embedder's token ids for late-interaction scores.
+    `session`, `actor` and `role` are small numbers local to the block (`sessions`, `actors`,
+    `roles` name them; 0 is none). `tokens` holds the embedder's token ids for late interaction, row
+    after row: those of row i are `tokens[starts[i]:starts[i + 1]]`. `rows` finds a document's row;
+    it may be shared with the writer and know rows that joined later: leave those out.
     """
 
     raws: Sequence[bytes]
+    rows: Mapping[bytes, int]
     offsets: Any  # int64[n]
     observed_us: Any  # int64[n]
     recorded_us: Any  # int64[n]
     session: Any  # int32[n]
     actor: Any  # int32[n]
     words: Any  # int32[n]
-    is_question: Any  # bool[n]
+    is_question: Any  # bool[n]: it mostly asks
     vectors: Any  # float32[n, d], unit length; zeros where there is nothing to embed
-    tokens: Sequence[Any]  # int32 arrays
+    role: Any  # int8[n]
+    tokens: Any  # int32[m]
+    starts: Any  # int64[n + 1]
     sessions: Sequence[str]
     actors: Sequence[str]
+    roles: Sequence[str]
 
 
 class TextIndex(Protocol):

@@ -1,0 +1,147 @@
+"""What passes between the stages of recall?  The question, the candidates as columns, the ranked.
+
+`read_question` (question.py) makes the Question; `gather` (gather.py) resolves it against the
+participants it finds and returns Candidates; filters and times take rows out with `Pool.keep`;
+`rank` (rank.py) gives the Ranked, best first within each layer.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NamedTuple
+
+from engine.state.index import Block, Embedder, Layer, TextIndex, VectorIndex
+
+QueryKind = Literal["lookup", "temporal", "multi_hop", "preference", "summary"]
+
+
+class Span(NamedTuple):
+    """A period that the question names, in microseconds, half-open."""
+
+    from_us: int
+    to_us: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, as the channels need it."""
+
+    text: str
+    kind: QueryKind
+    terms: tuple[str, ...]
+    """Words that carry meaning, lower case, in order; the index stems them."""
+    gist: str
+    """What is embedded: the bare question, in the first person when it names one participant."""
+    about: frozenset[str] = frozenset()
+    """Actors the question names."""
+    spans: tuple[Span, ...] = ()
+    """Periods it names: a soft boost, never a filter."""
+    is_first_person: bool = False
+    asks_assistant: bool = False
+    """It asks for what the assistant said, and not the user."""
+    wants_current: bool = False
+    """It asks for the state now: only then does recency count."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """What gathering leaves out beforehand; None is no bound. Half-open on both axes."""
+
+    recorded_until_us: int | None = None
+    observed_from_us: int | None = None
+    observed_to_us: int | None = None
+    admits: Callable[[Layer, Block], Any] | None = None
+    """A filter on columns: bool[n] for a block, True where a row may be found."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How many candidates each channel may bring."""
+
+    words: int = 100
+    meaning: int = 100
+    neighbours: int = 40
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What gathering asks: the indexes, the embedder, and the events behind records."""
+
+    text: TextIndex
+    vectors: VectorIndex
+    embedder: Embedder
+    events_behind: Callable[[int, Layer, Sequence[bytes]], Mapping[bytes, Sequence[bytes]]]
+    """(tenant, layer, raw ids) -> raw ids of the events each record rests on."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The candidates of one layer, as columns of equal length, in order of scope and log.
+
+    `session`, `actor` and `role` are numbers of this pool (`actors`, `roles` name them; 0 is none);
+    `row` is the place in the scope's block, so that r and r + 1 of one session are neighbours.
+    """
+
+    layer: Layer
+    raws: Sequence[bytes]
+    scope_no: Any  # int64[n]
+    row: Any  # int64[n]
+    offset: Any  # int64[n]
+    observed_us: Any  # int64[n]
+    recorded_us: Any  # int64[n]
+    session: Any  # int64[n]
+    actor: Any  # int32[n]
+    role: Any  # int8[n]
+    words: Any  # int32[n]
+    is_question: Any  # bool[n]
+    vectors: Any  # float32[n, d]
+    channels: Mapping[str, Any]  # float32[n] each
+    actors: Sequence[str]
+    roles: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.raws)
+
+    def keep(self, mask: Any) -> "Pool":
+        """Only the rows where `mask` (bool[n]) is true."""
+        if mask.all():
+            return self
+        columns = {
+            field.name: getattr(self, field.name)[mask]
+            for field in fields(self)
+            if field.name not in _WHOLE
+        }
+        raws = [raw for raw, kept in zip(self.raws, mask.tolist(), strict=True) if kept]
+        channels = {name: values[mask] for name, values in self.channels.items()}
+        return replace(self, raws=raws, channels=channels, **columns)
+
+
+_WHOLE = frozenset({"layer", "raws", "channels", "actors", "roles"})
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Everything that may answer, layer by layer, with the question as it was resolved."""
+
+    question: Question
+    pools: Mapping[Layer, Pool]
+    hits: Mapping[str, int]
+    """How many each channel brought: the probe that every leg was live."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One candidate with its place. `score` lies in (0, 1) and is comparable between layers."""
+
+    layer: Layer
+    raw: bytes
+    scope_no: int
+    offset: int
+    observed_us: int
+    recorded_us: int
+    score: float
+    parts: Mapping[str, float]
+    """What each feature added, before it was squeezed into (0, 1): for diagnostics."""
+    vector: Any
+    """float32[d], unit length: for the choice under the budget."""
+    duplicates: tuple[bytes, ...] = ()
+    """Candidates that say the same and were collapsed into this one."""
