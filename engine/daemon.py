@@ -8,19 +8,20 @@ does again, with the same result (I4).
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from engine.announcer import Announcer
 from engine.clock import Clock
-from engine.lifecycle import Lifecycle, Note
+from engine.lifecycle import Lifecycle
 from engine.state.kv import KV, Batch, StoreError
 from engine.state.log import KvLog, Row
 from engine.state.views import Unit, build_request
 from projectors.base import Close, Drop, Overlay, Put, Stage
-from projectors.fold import Outcome, ProjectorFailed, Skips, StageReport, fold_stages
+from projectors.fold import Outcome, ProjectorFailed, Skips, fold_stages
 from schemas import limits
-from schemas.entry import KINDS, Cancel, Directive, Entry, Experience, Park, Unpark
+from schemas.entry import KINDS, Cancel, Directive, Entry, Park, Unpark
 from schemas.errors import Unavailable
 from schemas.ids import uuid7_instant_us
 from schemas.lifecycle import STAGE_ORDER
@@ -30,7 +31,6 @@ _OPERATIONS: Final = {Put: "put", Close: "close", Drop: "drop"}
 _DIRECTIVE: Final = KINDS[Directive]
 _IDLE_S: Final = 0.5
 _PACE_S: Final = 0.01
-_EXTRACTED: Final = ("facts", "entities", "beliefs", "episodes")
 _pack = msgspec.msgpack.Encoder().encode
 
 EntryOf = Callable[[Row], Entry]
@@ -56,6 +56,7 @@ class Daemon:
         self.unit = unit
         self._stages = stages
         self._lifecycle = lifecycle
+        self.announcer = Announcer(unit.kv, lifecycle, self._sync)
         self._clock = clock
         self._entry_of = entry_of
         self._batch_entries = batch_entries
@@ -85,8 +86,7 @@ class Daemon:
             self._finish_build()
         self._learn_skips()
         self.unit.drop_leftovers()
-        for stage in STAGE_ORDER[1:]:
-            self._lifecycle.reached(stage, self.unit.state.announced)
+        self.announcer.load(self.unit.state.announced)
 
     def start(self) -> None:
         """Run in a thread of its own until `stop`."""
@@ -166,7 +166,7 @@ class Daemon:
 
     def _fold(self, rows: list[Row]) -> tuple[list[Outcome], Overlay, ProjectorFailed | None]:
         """Fold rows until one fails or the batch is full by bytes or time."""
-        overlay = Overlay(self.unit.moving())
+        overlay = Overlay(self.unit.remembering())
         outcomes: list[Outcome] = []
         skips = self.skips()
         size, started = 0, self._clock.elapsed_s()
@@ -195,18 +195,24 @@ class Daemon:
                 after = self.unit.write(batch, overlay.pending, checkpoint)
                 for outcome in outcomes:
                     self._feed(batch, outcome)
-                    if outcome.entry.offset > announced:
-                        self._announce(batch, outcome)
+                fresh = [outcome for outcome in outcomes if outcome.entry.offset > announced]
+                waiting = self.announcer.told(batch, fresh) if fresh else None
                 token = self._lifecycle.seal(batch)
                 self._kv.write(batch)
             self.unit.commit(after)
-        if not self._log.buffered:
-            self._log.syncer.sync()
+        self.unit.remembering().written(overlay.pending)
+        self._sync()
         self.processed_entries += len(outcomes)
         self._batch_ended_s = self._clock.elapsed_s()
         self._drop_skips(checkpoint)
-        self._lifecycle.release(token, dict.fromkeys(STAGE_ORDER[1:], self.unit.state.announced))
+        self._lifecycle.release(token, self.announcer.marks(self.unit.state.announced))
+        if waiting is not None:
+            self.announcer.written(waiting, checkpoint)
         return True
+
+    def _sync(self) -> None:
+        if not self._log.buffered:
+            self._log.syncer.sync()
 
     def _feed(self, batch: Batch, outcome: Outcome) -> None:
         changes = [change for report in outcome.reports for change in report.changes]
@@ -228,24 +234,6 @@ class Daemon:
         batch.delete_range("feed", b"", b"\xff" * 9)
         self._kv.write(batch)
         self.unit.swap()
-
-    # ── announcements ────────────────────────────────────────────────────────────────────────
-
-    def _announce(self, batch: Batch, outcome: Outcome) -> None:
-        """Announce the stages that ran, in order, and nothing that did not."""
-        entry = outcome.entry
-        body = entry.body
-        if not isinstance(body, Experience):
-            return
-        raws: list[bytes | None] = [None] * (len(STAGE_ORDER) - 1)
-        for report in outcome.reports:
-            if report.stage == "compressed" and not report.changes:
-                continue
-            at = STAGE_ORDER.index(report.stage)
-            payload = _payload(report)
-            note = Note(report.stage, entry.scope, entry.id, at + 1, body.batch_id, payload)
-            raws[at - 1] = self._lifecycle.add(batch, entry.tenant_no, note)
-        self._lifecycle.staged(batch, entry.tenant_no, entry.offset, raws)
 
     # ── skips ────────────────────────────────────────────────────────────────────────────────
 
@@ -330,41 +318,6 @@ def collect_skips(log: KvLog, entry_of: EntryOf, start: int) -> set[tuple[str, i
             case _:
                 pass
     return skips
-
-
-def _payload(report: StageReport) -> dict[str, Any]:
-    """What a stage did, in the words of 001 §13."""
-    if not report.changes and not report.parked:
-        return _NOTHING[report.stage]
-    if report.stage == "compressed":
-        return {"episode_id": None, "understanding_ids": _ids(report, "concepts")}
-    if report.stage == "extracted":
-        payload: dict[str, Any] = {"derived": {t: report.count(t) for t in _EXTRACTED}}
-    elif report.stage == "indexed":
-        payload = {"layers_indexed": []}
-    else:
-        closed = (c for c in report.changes if isinstance(c, Close) and c.table == "facts")
-        payload = {
-            "beliefs_updated": report.count("beliefs"),
-            "conflicts_resolved": report.count("conflicts"),
-            "superseded_facts": sum(1 for _ in closed),
-        }
-    if report.parked:
-        payload |= {"_partial": True, "_partial_reason": "projector_parked"}
-    return payload
-
-
-_NOTHING: Final[dict[str, dict[str, Any]]] = {
-    "extracted": {"derived": dict.fromkeys(_EXTRACTED, 0)},
-    "indexed": {"layers_indexed": []},
-    "consolidated": {"beliefs_updated": 0, "conflicts_resolved": 0, "superseded_facts": 0},
-}
-"""What a stage says that ran and changed nothing: most of them, so it is made once."""
-
-
-def _ids(report: StageReport, table: str) -> list[str]:
-    puts = (c for c in report.changes if isinstance(c, Put) and c.table == table)
-    return [change.record_id for change in puts if change.record_id is not None]
 
 
 def stage_elapsed_ms(raws: list[bytes | None]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine import audit, daemon, lifecycle
+from engine import announcer, audit, daemon, lifecycle
 from engine.audit import Trail, days_of
 from engine.clock import Clock
 from engine.commit import Committer, Desk
@@ -49,6 +49,7 @@ FAMILIES = (
     *names_state.FAMILIES,
     *lifecycle.FAMILIES,
     *daemon.FAMILIES,
+    *announcer.FAMILIES,
     *audit.FAMILIES,
 )
 __all__ = ["Engine", "Projection", "StoreError", "Stores", "assemble", "open_engine", "open_stores"]

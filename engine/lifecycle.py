@@ -178,6 +178,12 @@ class Lifecycle:
         first = self._begun.pop(offset, None) or (self._kv.get("stages", place) or b"")[:16]
         batch.put("stages", place, pack_stages([first or None, *raws]))
 
+    def begun(self, batch: Batch, tenant_no: int, offset: int, raw: bytes) -> None:
+        """Add the first later stage to an entry's row; `staged` brings the others."""
+        place = stages_key(tenant_no, offset)
+        first = self._begun.get(offset) or (self._kv.get("stages", place) or b"")[:16]
+        batch.put("stages", place, pack_stages([first or None, raw]))
+
     def seal(self, batch: Batch) -> int:
         """Finish a batch: remember the last arrival; the token that `release` takes."""
         batch.put("meta", b"lifecycle.last_us", self._stamps.last_us.to_bytes(8, "big"))

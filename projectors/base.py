@@ -4,6 +4,7 @@ A projector is a pure function of an entry and a view: it reads no clock, mints 
 model and imports no other projector. What follows from an entry is data: changes to tables.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -86,6 +87,7 @@ class Overlay:
     def __init__(self, base: Base) -> None:
         self.base = base
         self.pending: dict[tuple[int, str, bytes], msgspec.Struct | None] = {}
+        self._keys: dict[tuple[int, str], list[bytes]] = {}
 
     def of(self, tenant_no: int) -> "TenantView":
         """The view one tenant's projectors see."""
@@ -98,24 +100,43 @@ class Overlay:
 
     def scan(self, tenant_no: int, table: str, prefix: bytes) -> Iterator[tuple[bytes, Any]]:
         """Base and pending rows merged, in key order."""
+        touched = self._touched(tenant_no, table, prefix)
+        if not touched:
+            return self.base.scan(tenant_no, table, prefix)
         rows = dict(self.base.scan(tenant_no, table, prefix))
-        for (tenant, name, key), value in self.pending.items():
-            if tenant == tenant_no and name == table and key.startswith(prefix):
-                rows[key] = value
+        rows.update((key, self.pending[tenant_no, table, key]) for key in touched)
         return iter([(key, rows[key]) for key in sorted(rows) if rows[key] is not None])
+
+    def _touched(self, tenant_no: int, table: str, prefix: bytes) -> list[bytes]:
+        """The keys with this prefix that the batch touched, without looking at all it touched."""
+        keys = self._keys.get((tenant_no, table), [])
+        start = end = bisect_left(keys, prefix)
+        while end < len(keys) and keys[end].startswith(prefix):
+            end += 1
+        return keys[start:end]
 
     def apply(self, tenant_no: int, change: Change) -> None:
         """Take one change into the batch."""
         place = (tenant_no, change.table, change.key)
         match change:
             case Put(value=value):
-                self.pending[place] = value
+                self._set(place, value)
             case Drop():
-                self.pending[place] = None
+                self._set(place, None)
             case Close(recorded_to=recorded_to):
                 current = self.get(*place)
                 assert current is not None, f"closing a row that is not there: {place}"
-                self.pending[place] = msgspec.structs.replace(current, recorded_to=recorded_to)
+                self._set(place, msgspec.structs.replace(current, recorded_to=recorded_to))
+
+    def absorb(self, other: "Overlay") -> None:
+        """Take everything that is pending on top of this one."""
+        for place, value in other.pending.items():
+            self._set(place, value)
+
+    def _set(self, place: tuple[int, str, bytes], value: msgspec.Struct | None) -> None:
+        if place not in self.pending:
+            insort(self._keys.setdefault(place[:2], []), place[2])
+        self.pending[place] = value
 
 
 class TenantView:

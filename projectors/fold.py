@@ -71,7 +71,7 @@ def _fold_entry(entry: Entry, stages: Sequence[Stage], overlay: Overlay, skips: 
     for stage in stages:
         if (stage.name, entry.offset) not in skips:
             outcome.reports.append(_run_stage(entry, stage, attempt, skips))
-    overlay.pending.update(attempt.pending)
+    overlay.absorb(attempt)
     return outcome
 
 

@@ -159,6 +159,9 @@ PEPPER_KEPT_DAYS: Final = 90
 NAME_CACHE_MAX: Final = 100_000
 """Names (tenants, scopes, actors) remembered in memory; beyond it the cache starts again."""
 
+VIEW_CACHE_ROWS_MAX: Final = 50_000
+"""Rows of a view that its writer keeps decoded, about 1 KB each; beyond it they are read again."""
+
 PROBE_S_MAX: Final = 5.0
 """A health probe is never older than this."""
 

@@ -171,8 +171,9 @@ class Unit:
 
     def remembering(self) -> "Remembered":
         """What this unit's only writer sees, with the rows it saw lately kept decoded."""
-        if self._remembered is None or self._remembered.generation != self.state.generation:
-            self._remembered = Remembered(self.served(), self.state.generation)
+        generation = self.state.building or self.state.generation
+        if self._remembered is None or self._remembered.generation != generation:
+            self._remembered = Remembered(self.moving(), generation)
         return self._remembered
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────
@@ -274,7 +275,7 @@ class Remembered:
                 self._keep(place, value)
 
     def _keep(self, place: tuple[int, str, bytes], value: Any) -> None:
-        if len(self._seen) >= limits.NAME_CACHE_MAX:
+        if len(self._seen) >= limits.VIEW_CACHE_ROWS_MAX:
             self._seen.clear()
         self._seen[place] = value
 

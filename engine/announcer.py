@@ -1,0 +1,248 @@
+"""What may be said of an entry, and when?
+
+A stage is announced when it has happened. Projection tells of `extracted` in its own batch; what
+comes after it waits until the indexes hold the entry, because `indexed` comes first (001 §18.2.3).
+What waits is kept as one row a batch of the projection, so that a crash forgets none of it.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from engine.lifecycle import Lifecycle, Note
+from engine.state.kv import KV, Batch
+from projectors.base import Put
+from projectors.fold import Outcome, StageReport
+from schemas.entry import Experience
+from schemas.layers import Episode, Fact
+from schemas.lifecycle import STAGE_ORDER
+
+FAMILIES = ("due",)
+_EXTRACTED: Final = ("facts", "entities", "beliefs", "episodes")
+_AFTER_INDEX: Final = STAGE_ORDER[2:]
+_LAYERS: Final = {
+    "episodes": "episodes",
+    "facts": "facts",
+    "beliefs": "beliefs",
+    "concepts": "understanding",
+}
+_pack = msgspec.msgpack.Encoder().encode
+
+
+class Due(msgspec.Struct, frozen=True, array_like=True):
+    """The stages of one entry that wait for the indexes."""
+
+    tenant_no: int
+    offset: int
+    scope: str
+    event: bytes | None
+    batch_id: str | None
+    extracted: bytes | None
+    notes: list[tuple[str, dict[str, Any]]]
+
+
+class Waiting(msgspec.Struct, frozen=True, array_like=True):
+    """What one batch of the projection left to be said; `first` is where the batch began."""
+
+    first: int
+    due: list[Due]
+
+
+_unpack = msgspec.msgpack.Decoder(Waiting).decode
+
+
+class Announcer:
+    """Says what projection did: at once, or when the indexes have followed."""
+
+    def __init__(self, kv: KV, lifecycle: Lifecycle, sync: Callable[[], None]) -> None:
+        self._kv = kv
+        self._lifecycle = lifecycle
+        self._sync = sync
+        self.waits_for_index = False
+        self._lock = threading.Lock()
+        self._due: deque[tuple[int, Waiting]] = deque()
+        self._indexed = 0
+
+    def load(self, announced: int) -> None:
+        """At start: what still waits, and the marks that those who wait for a stage look at."""
+        rows = self._kv.scan("due")
+        self._due.extend((int.from_bytes(key, "big"), _unpack(value)) for key, value in rows)
+        settled = self._due[0][1].first - 1 if self._due else announced
+        self._lifecycle.reached(STAGE_ORDER[1], announced)
+        for stage in _AFTER_INDEX:
+            self._lifecycle.reached(stage, settled)
+
+    # ── with the projection's batch ──────────────────────────────────────────────────────────
+
+    def told(self, batch: Batch, outcomes: list[Outcome]) -> Waiting:
+        """Announce in this batch what may be said now; what must wait is kept in it and returned.
+
+        The caller holds the lifecycle's order until the batch is written.
+        """
+        due: list[Due] = []
+        for outcome in outcomes:
+            said = _said(outcome, indexed=self.waits_for_index)
+            if said is None:
+                continue
+            if self.waits_for_index:
+                due.append(self._first(batch, said))
+            else:
+                self._rest(batch, self._first(batch, said))
+        waiting = Waiting(outcomes[0].entry.offset, due)
+        if self.waits_for_index:
+            batch.put("due", _key(outcomes[-1].entry.offset), _pack(waiting))
+        return waiting
+
+    def written(self, waiting: Waiting, checkpoint: int) -> None:
+        """The batch that ends at this offset is durable."""
+        if not self.waits_for_index:
+            return
+        with self._lock:
+            self._due.append((checkpoint, waiting))
+        self.settle()
+
+    def marks(self, announced: int) -> dict[str, int]:
+        """What the projection's batch makes true for those who wait."""
+        stages = STAGE_ORDER[1:2] if self.waits_for_index else STAGE_ORDER[1:]
+        return dict.fromkeys(stages, announced)
+
+    # ── when the indexes have followed ───────────────────────────────────────────────────────
+
+    def indexed(self, offset: int) -> None:
+        """Every entry up to here can be found: say what waited for that."""
+        with self._lock:
+            self._indexed = max(self._indexed, offset)
+        self.settle()
+
+    def settle(self) -> None:
+        """Announce what waited and need not wait any more."""
+        with self._lock:
+            ready: list[tuple[int, Waiting]] = []
+            while self._due and self._due[0][0] <= self._indexed:
+                ready.append(self._due.popleft())
+            if not ready:
+                return
+            with self._lifecycle.order:
+                batch = self._kv.batch()
+                for checkpoint, waiting in ready:
+                    for due in waiting.due:
+                        self._rest(batch, due)
+                    batch.delete("due", _key(checkpoint))
+                token = self._lifecycle.seal(batch)
+                self._kv.write(batch)
+            self._sync()
+        self._lifecycle.release(token, dict.fromkeys(_AFTER_INDEX, ready[-1][0]))
+
+    # ── notes ────────────────────────────────────────────────────────────────────────────────
+
+    def _first(self, batch: Batch, due: Due) -> Due:
+        """Announce `extracted`; the rest with the id of that announcement."""
+        if not due.notes or due.notes[0][0] != STAGE_ORDER[1]:
+            return due
+        raw = self._add(batch, due, *due.notes[0])
+        rest = msgspec.structs.replace(due, extracted=raw, notes=due.notes[1:])
+        if self.waits_for_index:
+            self._lifecycle.begun(batch, due.tenant_no, due.offset, raw)
+        return rest
+
+    def _rest(self, batch: Batch, due: Due) -> None:
+        raws: list[bytes | None] = [due.extracted, None, None, None]
+        for stage, payload in due.notes:
+            raw = self._add(batch, due, stage, payload)
+            # The first of a stage is the entry's own; further seals are told without an event.
+            raws[STAGE_ORDER.index(stage) - 1] = raws[STAGE_ORDER.index(stage) - 1] or raw
+        if due.event is not None:
+            self._lifecycle.staged(batch, due.tenant_no, due.offset, raws)
+
+    def _add(self, batch: Batch, due: Due, stage: str, payload: dict[str, Any]) -> bytes:
+        scope = payload.get("scope", due.scope)
+        sequence = STAGE_ORDER.index(stage) + 1
+        event = None if "scope" in payload else due.event
+        payload = {name: value for name, value in payload.items() if name != "scope"}
+        note = Note(stage, scope, event, sequence if event else None, due.batch_id, payload)
+        return self._lifecycle.add(batch, due.tenant_no, note)
+
+
+def _key(checkpoint: int) -> bytes:
+    return checkpoint.to_bytes(8, "big")
+
+
+# ── what a stage did, in the words of 001 §13 ────────────────────────────────────────────────
+
+
+def _said(outcome: Outcome, *, indexed: bool) -> Due | None:
+    """The stages that ran, in order, and nothing that did not."""
+    entry = outcome.entry
+    experience = entry.body if isinstance(entry.body, Experience) else None
+    notes: list[tuple[str, dict[str, Any]]] = []
+    for report in outcome.reports:
+        if report.stage == "compressed":
+            notes += _compressed(report, owned=experience is not None)
+        elif experience is not None:
+            payload = _payload(report, outcome)
+            if report.stage == "indexed":
+                payload["layers_indexed"] = _layers(outcome) if indexed else []
+            notes.append((report.stage, payload))
+    if not notes:
+        return None
+    return Due(
+        tenant_no=entry.tenant_no,
+        offset=entry.offset,
+        scope=entry.scope,
+        event=entry.id if experience is not None else None,
+        batch_id=experience.batch_id if experience is not None else None,
+        extracted=None,
+        notes=notes,
+    )
+
+
+def _compressed(report: StageReport, *, owned: bool) -> list[tuple[str, dict[str, Any]]]:
+    """One note an episode sealed; concepts with the first. Nothing happened: nothing is said."""
+    puts = [change for change in report.changes if isinstance(change, Put)]
+    concepts = [c.record_id for c in puts if c.table == "concepts" and c.record_id is not None]
+    sealed = [c.value for c in puts if isinstance(c.value, Episode) and c.value.sealed]
+    if not sealed:
+        nothing_sealed = {"episode_id": None, "understanding_ids": concepts}
+        return [("compressed", nothing_sealed)] if concepts else []
+    notes: list[tuple[str, dict[str, Any]]] = []
+    for at, episode in enumerate(sealed):
+        payload: dict[str, Any] = {"episode_id": episode.id, "understanding_ids": []}
+        if at == 0:
+            payload["understanding_ids"] = concepts
+        if at > 0 or not owned:
+            payload["scope"] = episode.scope
+        notes.append(("compressed", payload))
+    return notes
+
+
+def _payload(report: StageReport, outcome: Outcome) -> dict[str, Any]:
+    if report.stage == "indexed":
+        payload: dict[str, Any] = {}
+    elif report.stage == "extracted":
+        payload = {"derived": {table: report.count(table) for table in _EXTRACTED}}
+    else:
+        payload = {
+            "beliefs_updated": report.count("beliefs"),
+            "conflicts_resolved": sum(each.count("conflicts") for each in outcome.reports),
+            "superseded_facts": _superseded(outcome),
+        }
+    if report.parked:
+        payload |= {"_partial": True, "_partial_reason": "projector_parked"}
+    return payload
+
+
+def _superseded(outcome: Outcome) -> int:
+    """Facts that stopped being what is known, because of this entry, for another that is."""
+    at = outcome.entry.recorded_at
+    puts = (c.value for r in outcome.reports for c in r.changes if isinstance(c, Put))
+    facts = (value for value in puts if isinstance(value, Fact))
+    return len({f.id for f in facts if f.recorded_to == at and f.superseded_by is not None})
+
+
+def _layers(outcome: Outcome) -> list[str]:
+    """The layers in which this entry left something to be found."""
+    tables = {c.table for r in outcome.reports for c in r.changes if isinstance(c, Put)}
+    return ["events", *(name for table, name in _LAYERS.items() if table in tables)]
