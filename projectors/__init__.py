@@ -7,11 +7,12 @@ STAGES run in the daemon. This is the only place where their order is written.
 from projectors.base import Projector, Stage
 from projectors.control import CONTROL
 from projectors.derives import DERIVES
+from projectors.vocabularies import VOCABULARIES, VOCABULARIES_INLINE
 
-INLINE: tuple[Projector, ...] = (CONTROL,)
+INLINE: tuple[Projector, ...] = (CONTROL, VOCABULARIES_INLINE)
 
 STAGES: tuple[Stage, ...] = (
-    Stage("extracted", (DERIVES,)),
+    Stage("extracted", (VOCABULARIES, DERIVES)),
     Stage("indexed", ()),
     Stage("consolidated", ()),
     Stage("compressed", ()),

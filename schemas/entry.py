@@ -9,6 +9,7 @@ from schemas.envelope import Envelope
 from schemas.policy import PolicyDocument
 from schemas.scope import ActorId, ScopePath
 from schemas.times import Instant
+from schemas.vocabularies import Vocabulary
 
 SCHEMA_VERSION = 1
 """Of bodies. A stored struct only ever gains fields with defaults; a break raises this number."""
@@ -106,7 +107,34 @@ class Revoke(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     reason: str | None = None
 
 
-Command = Cancel | Park | Unpark | RegisterScope | SetMembers | DropScope | SetPolicy | Revoke
+class SetVocabulary(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="set_vocabulary"
+):
+    """A tenant's vocabulary of this name is now this (001 §8.14)."""
+
+    vocabulary: Vocabulary
+
+
+class DropVocabulary(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="drop_vocabulary"
+):
+    """A tenant's vocabulary is gone; facts keep the terms they have."""
+
+    name: str
+
+
+Command = (
+    Cancel
+    | Park
+    | Unpark
+    | RegisterScope
+    | SetMembers
+    | DropScope
+    | SetPolicy
+    | Revoke
+    | SetVocabulary
+    | DropVocabulary
+)
 
 
 class Directive(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="directive"):

@@ -70,6 +70,15 @@ SCRIPTS_MAX: Final = 16
 NOTE_CHARS_MAX: Final = 2000
 """A human's note on a cancellation or a forget."""
 
+# ── Vocabularies and phrases (001 §8.14, §8.17) ──────────────────────────────────────────────
+
+VOCABULARIES_MAX: Final = 64
+VOCABULARY_TERMS_MAX: Final = 512
+TERM_ALIASES_MAX: Final = 32
+TERM_VALUES_MAX: Final = 256
+VOCABULARIES_BYTES_MAX: Final = 256 * KIB
+"""Of one tenant, all together: a projector has them at hand with every entry."""
+
 # ── Waiting ──────────────────────────────────────────────────────────────────────────────────
 
 WAIT_MS_DEFAULT: Final = 10_000
@@ -153,6 +162,17 @@ AUDIT_BODY_BYTES_MAX: Final = 2 * BULK_BODY_BYTES_MAX
 
 PEPPER_KEPT_DAYS: Final = 90
 """How much longer than the rows themselves their pepper is kept (001 §18.2.11, P3M)."""
+
+# ── Indexes ──────────────────────────────────────────────────────────────────────────────────
+
+EMBED_CHARS_MAX: Final = 8192
+"""Characters of one text that are embedded: longer texts are found by their passages."""
+
+EMBED_TEXTS_MAX: Final = 64
+"""Texts in one request to an embedding endpoint."""
+
+EMBED_S_MAX: Final = 30.0
+"""Seconds an embedding endpoint may take to answer."""
 
 # ── Surroundings ─────────────────────────────────────────────────────────────────────────────
 
