@@ -1,6 +1,10 @@
 # One image, one process: the server owns its data directory (docs/adr/0004).
 
 FROM python:3.11-slim AS build
+# hnswlib comes as source; compiled for this machine alone it would crash on an older one.
+RUN apt-get update && apt-get install --yes --no-install-recommends g++ \
+    && rm -rf /var/lib/apt/lists/*
+ENV HNSWLIB_NO_NATIVE=1
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY schemas schemas

@@ -174,6 +174,46 @@ EMBED_TEXTS_MAX: Final = 64
 EMBED_S_MAX: Final = 30.0
 """Seconds an embedding endpoint may take to answer."""
 
+# ── Recall (001 §8.3, §9) ────────────────────────────────────────────────────────────────────
+
+QUERY_CHARS_MAX: Final = 8192
+"""A question: a page of text; what is longer is a document, not a question."""
+
+QUERY_VARIANTS_MAX: Final = 8
+"""Other wordings of one question; each is searched for."""
+
+PACK_TOKENS_DEFAULT: Final = 4000
+PACK_TOKENS_MAX: Final = 200_000
+"""Tokens of a pack: what 001 §8.3 asks for, and the longest context of common models."""
+
+PACK_LAYER_ITEMS_MAX: Final = 500
+"""Items of one layer of a pack: each is read and decrypted; a listing has pages instead."""
+
+PACK_ITEM_SHARE: Final = 4
+"""One item may take a quarter of the budget; a longer text is shown as an excerpt."""
+
+CITED_EVENTS_MAX: Final = 64
+"""Events named for one record in the citation map; `/v1/facts`, `/v1/beliefs/why` have them all."""
+
+FILTER_CONDITIONS_MAX: Final = 64
+FILTER_DEPTH_MAX: Final = 8
+FILTER_VALUES_MAX: Final = 256
+"""Conditions in `filters`, how deep AND, OR and NOT may nest, values in one `in`: what a person or
+a program writes, and too little to hold a thread."""
+
+WITHOUT_MAX: Final = 256
+"""Events a counterfactual may leave out."""
+
+PACK_S: Final = 60
+"""How long a pack, and the stream of it, can be referred to (001 §18.2.20); never extended."""
+
+PACKS_BYTES_MAX: Final = 64 * MIB
+"""Packs kept, as encoded; beyond it the oldest go before their time."""
+
+ANSWER_TOKENS_DEFAULT: Final = 1500
+ANSWER_TOKENS_MAX: Final = 32_000
+"""What a model may say (001 §8.4)."""
+
 # ── Surroundings ─────────────────────────────────────────────────────────────────────────────
 
 NAME_CACHE_MAX: Final = 100_000
@@ -189,3 +229,4 @@ assert BULK_ITEMS_MAX <= COMMIT_ENTRIES_MAX, "a bulk call is one atomic batch"
 assert VAULT_SLOTS_AHEAD >= 2 * COMMIT_ENTRIES_MAX, "a commit must not wait for keys"
 assert EXPERIENCE_BODY_BYTES_MAX <= BULK_BODY_BYTES_MAX <= COMMIT_QUEUE_BYTES_MAX
 assert WAIT_MS_DEFAULT <= WAIT_MS_MAX
+assert PACK_TOKENS_DEFAULT <= PACK_TOKENS_MAX

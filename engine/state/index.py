@@ -120,10 +120,19 @@ class Embedder(Protocol):
     dimensions: int
 
     def embed(self, texts: Sequence[str]) -> Any:
-        """float32[n, d], unit length."""
+        """float32[n, d], unit length; zeros for a text without words."""
+
+    def embed_query(self, text: str) -> Any:
+        """float32[d] of a question: some models are told that it is one."""
 
     def tokens(self, text: str) -> Any:
-        """The token ids of a text, for late interaction; empty when the model has none."""
+        """The distinct token ids of a text in lower case, int32, for late interaction; or none."""
+
+    def token_batches(self, texts: Sequence[str]) -> Sequence[Any]:
+        """`tokens` of many texts."""
 
     def token_vectors(self, tokens: Any) -> Any:
-        """float32[k, d], unit length; empty when the model has none."""
+        """float32[k, e], unit length; no rows when the model has no tokens."""
+
+    def count(self, text: str) -> int:
+        """How many tokens a text has, for budgets; an estimate when the model has none."""
