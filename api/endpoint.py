@@ -48,6 +48,7 @@ Headers = list[tuple[bytes, bytes]]
 _json = msgspec.json.Encoder().encode
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,128}")
 _JSON_TYPES = (b"application/json", b"")
+_NOTICE = b"may change or go without notice; see /v1/openapi.json for the shape of today"
 
 
 class Nothing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -125,7 +126,9 @@ class Served:
         self._defaults: Any = None
         self._engine = engine
         self._counts = counts
-        self._stability = (b"x-cortex-stability", endpoint.tier.encode())
+        self._stability = [(b"x-cortex-stability", endpoint.tier.encode())]
+        if endpoint.tier == EXPERIMENTAL:
+            self._stability.append((b"x-cortex-experimental-notice", _NOTICE))
         self._is_write = endpoint.method not in ("GET", "HEAD")
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
@@ -287,10 +290,10 @@ class Served:
         """Stability, and on a gated answer what policy said of its capability (001 §6.8)."""
         capability = self.endpoint.capability
         if capability is None:
-            return [self._stability]
+            return [*self._stability]
         tier = self._engine.policies.decide(caller, capability, None).tier
         said = f"tier={tier}; decision=allow; capability={capability}".encode()
-        return [self._stability, (b"x-cortex-policy", said)]
+        return [*self._stability, (b"x-cortex-policy", said)]
 
     async def _send(
         self,
@@ -318,7 +321,7 @@ class Served:
         self, send: Send, error: EngineError, request_id: str, limited: Headers
     ) -> None:
         headers = [
-            (b"x-cortex-stability", self.endpoint.tier.encode()),
+            *self._stability,
             (b"x-cortex-request-id", request_id.encode()),
             *limited,
             *extra_headers(error),

@@ -248,6 +248,8 @@ class Policies:
         row = self.scope_row(tenant_no, scope)
         if row is None or row.auto_provisioned:
             return  # 001 §3.4.4: the scratchpad is anyone's who may write at all
+        if row.detached and self._may_claim(caller, capability):
+            return
         rows = [self.scope_row(tenant_no, path) for path in ancestors(scope)]
         members = [member for found in rows if found is not None for member in found.members]
         roles = [_ROLES[member.role] for member in members if member.actor == caller.actor]
@@ -261,6 +263,11 @@ class Policies:
                 denied_by_tier="scope",
                 decided_by_tier="scope",
             )
+
+    def _may_claim(self, caller: Caller, capability: str) -> bool:
+        """Nobody is left in a detached scope: a tenant's administrator may give it members."""
+        tenant = "policy.administer.tenant"
+        return capability == "policy.administer.scope" and self.decide(caller, tenant, None).allowed
 
     def natural_level(self, tenant: str, actor: str) -> str | None:
         """The deepest scope in which the actor is an owner or writer (001 §18.2.5)."""

@@ -1,11 +1,12 @@
 """What does a deployment allow of its own accord?  The four presets, or a file (001 §5.3)."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import yaml
 
+from schemas import limits
 from schemas.envelope import Duration
 from schemas.policy import Pattern, PolicyDocument, Rate, RateLimits
 
@@ -15,13 +16,18 @@ class PresetError(Exception):
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
-    """What a deployment allows, whatever its tenants say."""
+    """What a deployment allows, whatever its tenants say.
+
+    `scope_types` closes the set of types beside the built-in ones (001 §18.2.19); None leaves it to
+    whoever holds `scope.create.custom`.
+    """
 
     name: str
     document: PolicyDocument
     require_signed: bool = True
     audit_retention: str
     experimental: bool = False
+    scope_types: frozenset[str] | None = None
 
 
 _SHARED_ALLOW: Final = [
@@ -96,6 +102,11 @@ PRESETS: Final[dict[str, Preset]] = {
 is `~` there: a tenant may allow it."""
 
 
+ScopeType = Annotated[
+    str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$(?!\n)", max_length=limits.SCOPE_TYPE_CHARS_MAX)
+]
+
+
 class _Defaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The defaults of a policy file, named as in 001 §5.3."""
 
@@ -112,6 +123,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     preset: str
     allow: list[Pattern] | None = None
     deny: list[Pattern] | None = None
+    allowed_scope_types: list[ScopeType] | None = None
     defaults: _Defaults = _Defaults()
 
 
@@ -152,4 +164,7 @@ def _merged(base: Preset, given: _File) -> Preset:
         document=document,
         require_signed=base.require_signed if signed is None else signed,
         audit_retention=defaults.retention or base.audit_retention,
+        scope_types=None
+        if given.allowed_scope_types is None
+        else frozenset(given.allowed_scope_types),
     )

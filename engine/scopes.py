@@ -100,7 +100,8 @@ def get_scope(engine: "Engine", caller: Caller, path: str) -> ScopeRecord:
     found = None
     if tenant_no is not None:
         row = engine.policies.scope_row(tenant_no, path)
-        found = _unregistered(engine, tenant_no, path) if row is None else _record(row)
+        is_registered = row is not None and not row.detached
+        found = _record(row) if is_registered else _unregistered(engine, tenant_no, path)
     if found is None:
         raise NotFound(f"Nothing was ever written to {path}.", path=path)
     return found
@@ -115,7 +116,8 @@ def list_scopes(engine: "Engine", caller: Caller, request: ScopesRequest) -> Sco
     items: list[ScopeRecord] = []
     while len(items) < request.limit and (row := walk.next()) is not None:
         if (
-            row.path.startswith(request.prefix)
+            not row.detached
+            and row.path.startswith(request.prefix)
             and request.auto_provisioned in (None, row.auto_provisioned)
             and policy.may(engine, caller, "scope.read.local", row.path)
         ):
@@ -190,11 +192,12 @@ def _require_type(engine: "Engine", caller: Caller, path: str) -> None:
         policy.require(engine, caller, f"scope.create.{kind}", path)
         return
     decision = engine.policies.decide(caller, "scope.create.custom", path)
-    if not decision.allowed:
+    more = engine.policies.preset.scope_types
+    if not decision.allowed or (more is not None and kind not in more):
         raise UnregisteredScopeType(
             field="path",
             reason=f"no type {kind!r} here",
-            allowed_scope_types=sorted(BUILTIN_TYPES),
+            allowed_scope_types=sorted(BUILTIN_TYPES | (more or frozenset())),
             capability=decision.capability,
             denied_by_tier=decision.tier,
             remediation=decision.remediation,
@@ -268,7 +271,7 @@ class Registration:
             desk.audit(caller, self._decision, about)
             return Registered(self._first_answer(desk, tenant_no, earlier.offset), replayed=True)
         row = _row(self._engine, desk, tenant_no, request.path)
-        if row is not None and not row.auto_provisioned:
+        if row is not None and not row.auto_provisioned and not row.detached:
             raise ScopeExists(path=request.path, created_at=row.created_at)
         members = _founders(request, row, caller.actor)
         command = RegisterScope(members=members, policies=request.policies)
@@ -331,7 +334,7 @@ class MemberEdit:
         """Write the list if it says anything new, and tell how it differs."""
         tenant_no = desk.tenant_no(self._caller)
         row = _row(self._engine, desk, tenant_no, self._path)
-        if row is None:
+        if row is None or row.detached:
             raise NotFound(f"{self._path} is not registered.", path=self._path)
         before = {member.actor: member for member in row.members}
         after = {member.actor: member for member in self._members}
@@ -373,7 +376,8 @@ class Removal:
         tenant_no = desk.tenant_no(self._caller)
         scope_no = engine.names.known(SCOPE, tenant_no, path) or 0
         said = desk.overlay.get(tenant_no, "policies", policy_key(scope_no))
-        if said is None and _row(engine, desk, tenant_no, path) is None:
+        row = _row(engine, desk, tenant_no, path)
+        if said is None and (row is None or row.detached):
             raise NotFound(f"{path} is not registered.", path=path)
         held = _count(engine, tenant_no, scope_no, desk.entries)
         if held.events and not self._keep:

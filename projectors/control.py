@@ -26,7 +26,11 @@ from schemas.times import Instant
 
 
 class ScopeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A registered scope. The first write registers it, with the caller as owner (001 §3.4.4)."""
+    """A registered scope. The first write registers it, with the caller as owner (001 §3.4.4).
+
+    `detached` is what a dropped registration leaves where events were kept: no members, so that
+    they are reached from the scopes above it only, and not by whoever writes there next.
+    """
 
     path: str
     members: list[Member]
@@ -35,6 +39,7 @@ class ScopeRow(msgspec.Struct, frozen=True, kw_only=True):
     created_by: str
     policies: ScopePolicies | None = None
     updated_at: Instant | None = None
+    detached: bool = False
 
 
 class CancelRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +155,7 @@ def _scope_change(
     known = view.get("scopes", key)
     if isinstance(command, DropScope):
         if known is not None:
-            yield Drop(table="scopes", key=key)
+            yield _dropped(entry, command, key, known)
         if view.get("policies", policy_key(entry.scope_no)) is not None:
             yield Drop(table="policies", key=policy_key(entry.scope_no))
         return
@@ -171,8 +176,19 @@ def _scope_change(
             policies=policies,
             auto_provisioned=False,
             updated_at=entry.recorded_at,
+            detached=False,
         ),
     )
+
+
+def _dropped(entry: Entry, command: DropScope, key: bytes, known: ScopeRow) -> Change:
+    """What was its members' does not become anyone's when the registration goes (001 §8.8.4)."""
+    if command.records == "none" or (known.auto_provisioned and not known.detached):
+        return Drop(table="scopes", key=key)
+    left = msgspec.structs.replace(
+        known, members=[], policies=None, detached=True, updated_at=entry.recorded_at
+    )
+    return Put(table="scopes", key=key, value=left)
 
 
 def _policy_change(entry: Entry, change: SetPolicy, view: View) -> Iterator[Change]:
@@ -215,7 +231,7 @@ def _cancellation(entry: Entry, cancel: Cancel) -> Change:
 
 CONTROL = Projector(
     name="control",
-    version=1,
+    version=2,
     tables={
         "scopes": ScopeRow,
         "cancelled": CancelRow,

@@ -31,6 +31,19 @@ def test_every_response_has_its_headers(api, method, path, status):
     assert answer.headers["X-Cortex-Stability"] in ("stable", "beta", "experimental")
 
 
+def test_the_experimental_surface_says_so(api):
+    """With a notice beside the tier, on an answer and on a refusal (001 §2.4.3)."""
+    answers = [
+        api.post("/v1/admin/flush-views"),
+        api.post("/v1/scopes/prune", json={"older_than": "soon"}),
+        api.get("/v1/admin/version"),
+    ]
+
+    assert [200, 400, 200] == [answer.status_code for answer in answers]
+    notices = ["X-Cortex-Experimental-Notice" in answer.headers for answer in answers]
+    assert [True, True, False] == notices
+
+
 @pytest.mark.parametrize("method, path, status", [r for r in ROUTES if r[2] >= 400])
 def test_every_failure_is_one_envelope(api, method, path, status):
     """One shape for every failure, with the request id of the header (001 §6.6)."""

@@ -31,9 +31,19 @@ def test_a_file_says_otherwise_where_it_differs(tmp_path):
     )
 
 
+def test_a_file_closes_the_set_of_scope_types(tmp_path):
+    """Beside the built-in types only those it names may be registered (001 §18.2.19)."""
+    path = tmp_path / "policy.yaml"
+    path.write_text("preset: dev_local\nallowed_scope_types: [deal, incident]")
+
+    assert {"deal", "incident"} == load_preset(path).scope_types
+    assert PRESETS["dev_local"].scope_types is None
+
+
 @pytest.mark.parametrize(
     "content, named",
     [
+        ("preset: dev_local\nallowed_scope_types: ['Deal:']", "allowed_scope_types"),
         ("preset: nobody", "nobody"),
         ("preset: dev_local\nalow: []", "alow"),
         ("preset: dev_local\nallow: ['Scope.*']", "allow"),

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from engine import scopes
+from engine.read import EventsRequest, list_events
 from engine.rebuild import digests
 from engine.rules import Target, set_policy
 from engine.scopes import (
@@ -237,6 +238,15 @@ async def test_a_type_of_ones_own(rig):
             await register(await site.open(), path="org:x/squad:y")
     async with site_of(rig, "cloud_private") as site:
         record = await register(await site.open(), path="org:x/squad:y")
+
+    async with site_of(rig, "cloud_private") as site:
+        engine = await site.open()
+        engine.policies.preset = msgspec.structs.replace(
+            engine.policies.preset, scope_types=frozenset({"deal"})
+        )
+        await register(engine, path="org:x/deal:y")
+        with pytest.raises(UnregisteredScopeType):
+            await register(engine, path="org:x/squad:y")
 
     assert "deployment" == caught.value.details["denied_by_tier"]
     assert "squad" in caught.value.message
@@ -492,12 +502,67 @@ async def test_records_are_in_the_way(rig):
         with pytest.raises(ScopeHasRecords) as caught:
             await drop_scope(engine, ALICE, WS, None)
         await drop_scope(engine, ALICE, WS, "keep")
-        record = get_scope(engine, ALICE, WS)
 
         assert 2 == caught.value.details["records"].events
-        assert (False, [], None) == (record.registered, record.members, record.owner)
         assert [] == paths_of(engine)
         assert 4 == engine.log.head()
+
+
+async def test_kept_records_are_not_left_to_whoever_comes_next(rig):
+    """What was its members' is nobody's: no stranger reads it, or gets it by writing there."""
+    async with rig.Site() as site:
+        engine = await site.open()
+        await register(engine)
+        await rig.post(engine, "among us", scope=WS)
+        await drop_scope(engine, ALICE, WS, "keep")
+        request = EventsRequest(scope=WS)
+        for act in (
+            lambda: get_scope(engine, BOB, WS),
+            lambda: list_events(engine, BOB, request),
+            lambda: list_events(engine, ALICE, request),
+        ):
+            with pytest.raises(NotAMember):
+                act()
+        with pytest.raises(NotAMember):
+            await rig.post(engine, "let me in", scope=WS, caller=BOB)
+        for act in (
+            drop_scope(engine, ALICE, WS, "keep"),
+            set_members(engine, ALICE, WS, [owner("user:alice")]),
+        ):
+            with pytest.raises(NotFound):
+                await act
+
+
+async def test_kept_records_are_reached_from_above(rig):
+    """By the members of a scope over it (001 §8.8.4: detached)."""
+    async with rig.Site() as site:
+        engine = await site.open()
+        above, below = "org:acme", "org:acme/ws:launch"
+        await register(engine, BOB, path=above)
+        await register(engine, BOB, path=below)
+        await rig.post(engine, "among us", scope=below, caller=BOB)
+        await drop_scope(engine, BOB, below, "keep")
+
+        assert 1 == len(list_events(engine, BOB, EventsRequest(scope=below)).items)
+        assert not get_scope(engine, BOB, below).registered
+        assert [above] == paths_of(engine, BOB)
+
+
+async def test_an_administrator_gives_a_detached_scope_members_again(rig):
+    """Who administers the tenant may register it; its events are then those members'."""
+    async with rig.Site() as site:
+        engine = await site.open()
+        await register(engine)
+        await rig.post(engine, "among us", scope=WS)
+        await drop_scope(engine, ALICE, WS, "keep")
+        plain = msgspec.structs.replace(BOB, capabilities=("policy.administer.scope",))
+        with pytest.raises(NotAMember):
+            await register(engine, plain)
+        again = await register(engine, BOB)
+
+        assert ("user:bob", True) == (again.owner, again.registered)
+        assert 1 == len(list_events(engine, BOB, EventsRequest(scope=WS)).items)
+        assert rig.replayed(engine, site.projection) == rig.kept(engine)
 
 
 async def test_a_write_of_the_same_batch_counts(rig):
