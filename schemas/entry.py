@@ -123,6 +123,18 @@ class DropVocabulary(
     name: str
 
 
+class Synthesize(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="synthesize"):
+    """Make the concepts of the directive's scope anew (001 §8.7.11).
+
+    Without `force` only those with inputs they have not seen. One entry makes at most
+    `limits.SYNTHESIS_CONCEPTS_MAX`; `after` is the concept at which the entry before left off.
+    """
+
+    topics: list[str] = []
+    force: bool = False
+    after: str | None = None
+
+
 Command = (
     Cancel
     | Park
@@ -134,6 +146,7 @@ Command = (
     | Revoke
     | SetVocabulary
     | DropVocabulary
+    | Synthesize
 )
 
 

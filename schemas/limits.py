@@ -79,6 +79,16 @@ TERM_VALUES_MAX: Final = 256
 VOCABULARIES_BYTES_MAX: Final = 256 * KIB
 """Of one tenant, all together: a projector has them at hand with every entry."""
 
+PHRASES_MAX: Final = 256
+"""Registered phrases of one tenant: all are looked at when a read asks in words."""
+
+PHRASE_CHARS_MAX: Final = 128
+MOMENT_CHARS_MAX: Final = 64
+"""A phrase is a few words, and a moment at most a date, a time and an offset."""
+
+NATURAL_COUNT_MAX: Final = 10_000
+"""The number in "last 10000 days": beyond it nobody means it."""
+
 # ── Waiting ──────────────────────────────────────────────────────────────────────────────────
 
 WAIT_MS_DEFAULT: Final = 10_000
@@ -124,6 +134,34 @@ PARK_ATTEMPTS: Final = 3
 
 FEED_ENTRIES_KEPT: Final = 100_000
 """Offsets of the change feed kept for indexes that follow it; one further behind rebuilds."""
+
+# ── Extraction ───────────────────────────────────────────────────────────────────────────────
+
+EXTRACT_CHARS_MAX: Final = 16 * KIB
+"""Characters of one text that the rules read for facts, at about 1 µs each; what follows is still
+cut into passages, so it is found, and a model may read it."""
+
+CANDIDATES_MAX: Final = 64
+"""Assertions taken from one entry: more is a table, which belongs in `json`."""
+
+CANDIDATE_CHARS_MAX: Final = 200
+"""An object phrase longer than this is a paragraph, not a value."""
+
+TOPICS_MAX: Final = 6
+"""Stems an entry is about: a longer list makes every episode's topics alike."""
+
+PASSAGE_WORDS_MIN: Final = 80
+PASSAGE_WORDS_MAX: Final = 150
+PASSAGE_CHARS_MIN: Final = 900
+PASSAGE_CHARS_MAX: Final = 1200
+"""A passage is about a paragraph: long enough to be understood alone, short enough to be quoted.
+A text of fewer characters is its own passage, and words without a space are cut anyway."""
+
+# ── Understanding (001 §7.5) ─────────────────────────────────────────────────────────────────
+
+SYNTHESIS_CONCEPTS_MAX: Final = 128
+"""Concepts one entry may make anew, at about 0.3 ms each: a batch of the daemon stays short, and a
+larger scope takes several entries."""
 
 # ── Lifecycle ────────────────────────────────────────────────────────────────────────────────
 
@@ -230,3 +268,4 @@ assert VAULT_SLOTS_AHEAD >= 2 * COMMIT_ENTRIES_MAX, "a commit must not wait for 
 assert EXPERIENCE_BODY_BYTES_MAX <= BULK_BODY_BYTES_MAX <= COMMIT_QUEUE_BYTES_MAX
 assert WAIT_MS_DEFAULT <= WAIT_MS_MAX
 assert PACK_TOKENS_DEFAULT <= PACK_TOKENS_MAX
+assert PASSAGE_WORDS_MIN < PASSAGE_WORDS_MAX
