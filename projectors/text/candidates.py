@@ -10,11 +10,15 @@ Kind = Literal["state", "event", "preference", "plan", "possession", "relation",
 
 
 class Mention(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Words that name something. `actor` is set when they mean a known actor: I, my, the user."""
+    """Words that name something. `actor` is set when they mean a known actor: I, my, the user.
+
+    `ref` is set when they name a record by its id: `ent_…` or `concept_…`.
+    """
 
     text: str
     kind: Literal["person", "organisation", "place", "thing", "actor"] = "thing"
     actor: str | None = None
+    ref: str | None = None
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -28,7 +32,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """One assertion found in a text.
 
     `valid_from` None means from `observed_at` on. `ends` says that the state is over ("no longer",
-    "left Acme"): `valid_to` holds when, and None there means at `observed_at`.
+    "left Acme"): `valid_to` holds when, and None there means at `observed_at`; then `valid_from`
+    None means that nobody said when it began. `source` is who is quoted, when it is hearsay.
     """
 
     subject: Mention
@@ -41,7 +46,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     ends: bool = False
+    corrects: bool = False
+    reported: bool = False
     sentence: str = ""
+    source: Mention | None = None
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
