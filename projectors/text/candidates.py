@@ -34,6 +34,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     `valid_from` None means from `observed_at` on. `ends` says that the state is over ("no longer",
     "left Acme"): `valid_to` holds when, and None there means at `observed_at`; then `valid_from`
     None means that nobody said when it began. `source` is who is quoted, when it is hearsay.
+    `corrects` says that what stood before was never so ("actually, no: it was March").
     """
 
     subject: Mention
@@ -47,7 +48,6 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     valid_to: datetime | None = None
     ends: bool = False
     corrects: bool = False
-    reported: bool = False
     sentence: str = ""
     source: Mention | None = None
 
