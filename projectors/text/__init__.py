@@ -1,8 +1,106 @@
-"""What does this text say?  Pure: an envelope in, candidates out; it looks nothing up.
+"""What does this text say?  Pure: an entry in, candidates out; it looks nothing up.
 
 The rest of the house reads `extract` and the shapes in `candidates`.
 """
 
-from projectors.text.candidates import Candidate, Extraction, Mention, Passage, Value
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
 
-__all__ = ["Candidate", "Extraction", "Mention", "Passage", "Value"]
+from msgspec import UNSET
+
+from projectors.text.candidates import Candidate, Extraction, Mention, Passage, Value
+from projectors.text.exact import from_json, from_model, from_triple, mention_of
+from projectors.text.passages import passages, topics
+from projectors.text.prose import statements
+from projectors.text.speakers import speakers_of
+from schemas import limits
+from schemas.entry import Annotation, Entry, Experience
+from schemas.envelope import (
+    MODALITIES,
+    BlobContent,
+    Content,
+    Envelope,
+    JsonContent,
+    Message,
+    PlainText,
+    TripleContent,
+)
+
+__all__ = ["Candidate", "Extraction", "Mention", "Passage", "Value", "extract"]
+
+_NOTHING: Final = Extraction()
+_last: tuple[Entry | None, Extraction] = (None, _NOTHING)
+
+
+def extract(entry: Entry) -> Extraction:
+    """All that an entry says. Several projectors ask of the same entry: the last is remembered."""
+    global _last  # noqa: PLW0603 - one pair, swapped at once; what it holds follows from the entry
+    asked, found = _last
+    if asked is not entry:
+        found = _extract(entry)
+        _last = (entry, found)
+    return found
+
+
+def _extract(entry: Entry) -> Extraction:
+    body = entry.body
+    if isinstance(body, Experience):
+        return _experienced(body.envelope, entry.caller)
+    if isinstance(body, Annotation):
+        found = tuple(from_model(body.output))
+        return Extraction(candidates=found, mentions=_mentioned(found), extractor=body.model)
+    return _NOTHING
+
+
+def _experienced(envelope: Envelope, caller: str) -> Extraction:
+    text = text_of(envelope.content)
+    read = text[: limits.EXTRACT_CHARS_MAX]
+    candidates: tuple[Candidate, ...] = ()
+    # 001 §3.5.3: an unknown modality is kept as it came, and read for nothing.
+    if envelope.modality in MODALITIES and _wants(envelope, "facts"):
+        candidates = tuple(islice(_stated(envelope, caller, read), limits.CANDIDATES_MAX))
+    return Extraction(
+        candidates=candidates,
+        mentions=_mentioned(candidates),
+        topics=topics(read),
+        passages=passages(text),
+    )
+
+
+def text_of(content: Content) -> str:
+    """The words of an experience; empty when it has none."""
+    match content:
+        case Message() | PlainText():
+            return content.text
+        case BlobContent():
+            parts = (content.text, content.transcript)
+            return "\n".join(part for part in parts if part is not UNSET)
+    return content.text if content.text is not UNSET else ""
+
+
+def _wants(envelope: Envelope, layer: str) -> bool:
+    """Whether the client's own list of layers, when it gave one, has this one."""
+    directives = envelope.directives
+    return directives is None or directives.extract is UNSET or layer in directives.extract
+
+
+def _stated(envelope: Envelope, caller: str, text: str) -> Iterator[Candidate]:
+    """Exact content speaks for itself; words are read where there is nothing better."""
+    content, speakers = envelope.content, speakers_of(envelope, caller)
+    match content:
+        case TripleContent():
+            return from_triple(content.triple)
+        case JsonContent() if isinstance(content.data, dict | list):
+            return from_json(content.data, speakers.me or mention_of(caller))
+    return statements(text, speakers, envelope.context.observed_at)
+
+
+def _mentioned(candidates: Iterable[Candidate]) -> tuple[Mention, ...]:
+    """Everything the candidates name, once each."""
+    named: dict[Mention, None] = {}
+    for candidate in candidates:
+        named[candidate.subject] = None
+        if isinstance(candidate.object, Mention):
+            named[candidate.object] = None
+    return tuple(named)
