@@ -59,8 +59,8 @@ class Announcer:
 
     def __init__(self, kv: KV, lifecycle: Lifecycle, sync: Callable[[], None]) -> None:
         self._kv = kv
-        self._lifecycle = lifecycle
-        self._sync = sync
+        self.lifecycle = lifecycle
+        self.sync = sync
         self.waits_for_index = False
         self._lock = threading.Lock()
         self._due: deque[tuple[int, Waiting]] = deque()
@@ -71,9 +71,9 @@ class Announcer:
         rows = self._kv.scan("due")
         self._due.extend((int.from_bytes(key, "big"), _unpack(value)) for key, value in rows)
         settled = self._due[0][1].first - 1 if self._due else announced
-        self._lifecycle.reached(STAGE_ORDER[1], announced)
+        self.lifecycle.reached(STAGE_ORDER[1], announced)
         for stage in _AFTER_INDEX:
-            self._lifecycle.reached(stage, settled)
+            self.lifecycle.reached(stage, settled)
 
     # ── with the projection's batch ──────────────────────────────────────────────────────────
 
@@ -125,16 +125,16 @@ class Announcer:
                 ready.append(self._due.popleft())
             if not ready:
                 return
-            with self._lifecycle.order:
+            with self.lifecycle.order:
                 batch = self._kv.batch()
                 for checkpoint, waiting in ready:
                     for due in waiting.due:
                         self._rest(batch, due)
                     batch.delete("due", _key(checkpoint))
-                token = self._lifecycle.seal(batch)
+                token = self.lifecycle.seal(batch)
                 self._kv.write(batch)
-            self._sync()
-        self._lifecycle.release(token, dict.fromkeys(_AFTER_INDEX, ready[-1][0]))
+            self.sync()
+        self.lifecycle.release(token, dict.fromkeys(_AFTER_INDEX, ready[-1][0]))
 
     # ── notes ────────────────────────────────────────────────────────────────────────────────
 
@@ -145,7 +145,7 @@ class Announcer:
         raw = self._add(batch, due, *due.notes[0])
         rest = msgspec.structs.replace(due, extracted=raw, notes=due.notes[1:])
         if self.waits_for_index:
-            self._lifecycle.begun(batch, due.tenant_no, due.offset, raw)
+            self.lifecycle.begun(batch, due.tenant_no, due.offset, raw)
         return rest
 
     def _rest(self, batch: Batch, due: Due) -> None:
@@ -155,7 +155,7 @@ class Announcer:
             # The first of a stage is the entry's own; further seals are told without an event.
             raws[STAGE_ORDER.index(stage) - 1] = raws[STAGE_ORDER.index(stage) - 1] or raw
         if due.event is not None:
-            self._lifecycle.staged(batch, due.tenant_no, due.offset, raws)
+            self.lifecycle.staged(batch, due.tenant_no, due.offset, raws)
 
     def _add(self, batch: Batch, due: Due, stage: str, payload: dict[str, Any]) -> bytes:
         scope = payload.get("scope", due.scope)
@@ -163,7 +163,7 @@ class Announcer:
         event = None if "scope" in payload else due.event
         payload = {name: value for name, value in payload.items() if name != "scope"}
         note = Note(stage, scope, event, sequence if event else None, due.batch_id, payload)
-        return self._lifecycle.add(batch, due.tenant_no, note)
+        return self.lifecycle.add(batch, due.tenant_no, note)
 
 
 def _key(checkpoint: int) -> bytes:

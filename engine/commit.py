@@ -16,6 +16,7 @@ import msgspec
 from engine.audit import About, Pending, Trail
 from engine.clock import Clock, Stamps
 from engine.lifecycle import Lifecycle, Note
+from engine.state.directory import Directory
 from engine.state.kv import Batch, StoreError, StoreWriteFailed
 from engine.state.log import Draft, KvLog
 from engine.state.names import ACTOR, SCOPE, TENANT, Names
@@ -78,7 +79,7 @@ class Desk:
         """The earlier use of an idempotency key, in the log or in this very batch."""
         found = self._keys.get((tenant_no, idem))
         if found is None:
-            row = self._committer.log.replayed(tenant_no, idem)
+            row = self._committer.directory.replayed(tenant_no, idem)
             found = None if row is None else Replay(*row)
         return found
 
@@ -162,7 +163,7 @@ class Desk:
             del self.drafts[before:], self.entries[before:], self.audit_rows[rows:]
             self.overlay = base
             raise
-        base.pending.update(self.overlay.pending)
+        base.absorb(self.overlay)
         self.overlay = base
         return answer
 
@@ -174,6 +175,7 @@ class Committer:
         self,
         *,
         log: KvLog,
+        directory: Directory,
         trail: Trail,
         names: Names,
         inline: Unit,
@@ -181,6 +183,7 @@ class Committer:
         clock: Clock,
     ) -> None:
         self.log = log
+        self.directory = directory
         self.trail = trail
         self.names = names
         self.inline = inline

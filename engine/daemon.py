@@ -14,7 +14,6 @@ import msgspec
 
 from engine.announcer import Announcer
 from engine.clock import Clock
-from engine.lifecycle import Lifecycle
 from engine.state.kv import KV, Batch, StoreError
 from engine.state.log import KvLog, Row
 from engine.state.views import Unit, build_request
@@ -46,7 +45,7 @@ class Daemon:
         log: KvLog,
         unit: Unit,
         stages: tuple[Stage, ...],
-        lifecycle: Lifecycle,
+        announcer: Announcer,
         clock: Clock,
         entry_of: EntryOf,
         batch_entries: int = limits.PROJECT_ENTRIES_MAX,
@@ -55,8 +54,8 @@ class Daemon:
         self._log = log
         self.unit = unit
         self._stages = stages
-        self._lifecycle = lifecycle
-        self.announcer = Announcer(unit.kv, lifecycle, self._sync)
+        self._lifecycle = announcer.lifecycle
+        self.announcer = announcer
         self._clock = clock
         self._entry_of = entry_of
         self._batch_entries = batch_entries
@@ -201,7 +200,7 @@ class Daemon:
                 self._kv.write(batch)
             self.unit.commit(after)
         self.unit.remembering().written(overlay.pending)
-        self._sync()
+        self.announcer.sync()
         self.processed_entries += len(outcomes)
         self._batch_ended_s = self._clock.elapsed_s()
         self._drop_skips(checkpoint)
@@ -209,10 +208,6 @@ class Daemon:
         if waiting is not None:
             self.announcer.written(waiting, checkpoint)
         return True
-
-    def _sync(self) -> None:
-        if not self._log.buffered:
-            self._log.syncer.sync()
 
     def _feed(self, batch: Batch, outcome: Outcome) -> None:
         changes = [change for report in outcome.reports for change in report.changes]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import announcer, audit, daemon, lifecycle
+from engine.announcer import Announcer
 from engine.audit import Trail, days_of
 from engine.clock import Clock
 from engine.commit import Committer, Desk
@@ -27,12 +28,14 @@ from engine.shared_rates import SharedRates
 from engine.state import log as log_state
 from engine.state import names as names_state
 from engine.state.anchors import Anchors
+from engine.state.directory import Directory
 from engine.state.integrity import check_tail
 from engine.state.keys import load_secret, sync_directory, write_durably
 from engine.state.kv import KV, StoreError
 from engine.state.log import KvLog, Row
 from engine.state.names import TENANT, Names
 from engine.state.rocks import RocksKV
+from engine.state.syncer import Syncer
 from engine.state.vault import FAMILIES as VAULT_FAMILIES
 from engine.state.vault import Vault
 from engine.state.views import Unit
@@ -41,6 +44,7 @@ from projectors import INLINE, STAGES
 from projectors.base import Projector, Stage
 from projectors.control import revoked_key
 from projectors.fold import ProjectorFailed
+from schemas import limits
 from schemas.caller import Caller
 from schemas.entry import Directive, Entry, Park
 
@@ -102,6 +106,7 @@ class Engine:
     vault: Vault
     names: Names
     log: KvLog
+    directory: Directory
     inline: Unit
     staged: Unit
     lifecycle: Lifecycle
@@ -179,7 +184,8 @@ def assemble(
     vault = Vault(stores.vault_kv, stores.master)
     bus = Lifecycle(kv, clock)
     buffered = settings.durability == "buffered"
-    log = KvLog(kv, vault, order=bus.order, buffered=buffered)
+    syncer = Syncer(kv.sync)
+    log = KvLog(kv, vault, order=bus.order, syncer=syncer, buffered=buffered)
     names = Names(kv, stores.master)
     entries = EntryReader(names)
     inline, staged = Unit(kv, "inline", projection.inline), Unit(kv, "staged", projection.staged)
@@ -188,21 +194,26 @@ def assemble(
     trail = Trail(kv, vault, names, clock, retention_days=kept_days)
     trail.stores_body_bytes = policies.stores_body_bytes
     committer = Committer(
-        log=log, trail=trail, names=names, inline=inline, lifecycle=bus, clock=clock
+        log=log,
+        directory=log.directory,
+        trail=trail,
+        names=names,
+        inline=inline,
+        lifecycle=bus,
+        clock=clock,
     )
     redis_url = settings.redis_url
     shared_rates = None if redis_url is None else SharedRates(redis_url.secret, clock)
     rates = Rates(policies, clock, shared=shared_rates)
     committer.on_control = _control_listener(policies, rates, bus)
-    more = {} if batch_entries is None else {"batch_entries": batch_entries}
     runner = Daemon(
         log=log,
         unit=staged,
         stages=projection.stages,
-        lifecycle=bus,
+        announcer=Announcer(kv, bus, (lambda: None) if buffered else syncer.sync),
         clock=clock,
         entry_of=entries.read,
-        **more,
+        batch_entries=batch_entries or limits.PROJECT_ENTRIES_MAX,
     )
     keeper = Keeper(committer, runner, anchors=stores.anchors, disk=stores.disk)
     return Engine(
@@ -213,6 +224,7 @@ def assemble(
         vault=vault,
         names=names,
         log=log,
+        directory=log.directory,
         inline=inline,
         staged=staged,
         lifecycle=bus,

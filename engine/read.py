@@ -104,7 +104,7 @@ def find_event(engine: "Engine", tenant: str, event_id: str) -> tuple[int, int, 
     """(tenant number, offset, id) of an event; another tenant's id is not found (DESIGN §8.2)."""
     raw = parse_id("evt", event_id)
     tenant_no = engine.names.known(TENANT, 0, tenant)
-    offset = None if raw is None or tenant_no is None else engine.log.find(tenant_no, raw)
+    offset = None if raw is None or tenant_no is None else engine.directory.find(tenant_no, raw)
     if offset is None or offset > engine.log.head():
         raise NotFound(f"There is no event {event_id[:80]!r}.", event_id=event_id[:80])
     assert raw is not None
@@ -185,7 +185,7 @@ def _by_key(engine: "Engine", caller: Caller, key: str) -> tuple[int, int, bytes
         keys = engine.vault.tenant(tenant_no)
         for family in _FAMILIES:
             idem = keys.mac(caller.actor.encode(), family.encode(), key.encode())
-            found = engine.log.replayed(tenant_no, idem)
+            found = engine.directory.replayed(tenant_no, idem)
             if found is not None and found[0] <= engine.log.head():
                 header = next(engine.log.headers(found[0], found[0] + 1))[0]
                 return tenant_no, found[0], header.id
@@ -243,7 +243,7 @@ class _Walk:
         """The next offsets after the position, over all scopes, in reading order."""
         merged: list[int] = []
         for scope_no in self._scopes:
-            merged += self._engine.log.scope_offsets(
+            merged += self._engine.directory.scope_offsets(
                 self._tenant_no,
                 scope_no,
                 after=self.position,

@@ -1,8 +1,6 @@
 """Which scopes are registered, whose are they, and which has everybody left?  (001 §3.4, §8.8)"""
 
-import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -41,16 +39,13 @@ from schemas.scope import ancestors
 from schemas.scopes import (
     BUILTIN_TYPES,
     MembersReceipt,
-    PruneCandidate,
-    PruneReceipt,
-    PruneRequest,
     RecordCounts,
     RegisterRequest,
     RoleChange,
     ScopePage,
     ScopeRecord,
 )
-from schemas.times import from_us, seconds_of, to_us
+from schemas.times import from_us
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -100,8 +95,10 @@ def get_scope(engine: "Engine", caller: Caller, path: str) -> ScopeRecord:
     found = None
     if tenant_no is not None:
         row = engine.policies.scope_row(tenant_no, path)
-        is_registered = row is not None and not row.detached
-        found = _record(row) if is_registered else _unregistered(engine, tenant_no, path)
+        if row is None or row.detached:
+            found = _unregistered(engine, tenant_no, path)
+        else:
+            found = _record(row)
     if found is None:
         raise NotFound(f"Nothing was ever written to {path}.", path=path)
     return found
@@ -112,7 +109,7 @@ def list_scopes(engine: "Engine", caller: Caller, request: ScopesRequest) -> Sco
     policy.require(engine, caller, "scope.read.local")
     question = (caller.tenant, "scopes", msgspec.structs.replace(request, cursor=None, limit=0))
     after = b"" if request.cursor is None else engine.cursors.read(request.cursor, *question)
-    walk = _Walk(engine, caller, after)
+    walk = ScopeWalk(engine, caller, after)
     items: list[ScopeRecord] = []
     while len(items) < request.limit and (row := walk.next()) is not None:
         if (
@@ -152,31 +149,6 @@ async def drop_scope(
         reason = "this version cannot forget a scope's records; `keep` leaves them in the log"
         raise InvalidParameter(field="records", reason=reason)
     await engine.committer.submit(Removal(engine, caller, decision, path, keep=records == "keep"))
-
-
-async def prune_scopes(engine: "Engine", caller: Caller, request: PruneRequest) -> PruneReceipt:
-    """Find auto-provisioned scopes nobody writes to any more, and drop them when asked to.
-
-    One call looks at a bounded number of scopes; `has_more` and the cursor lead on (001 §8.8.6).
-    """
-    decision = policy.require(engine, caller, "policy.administer.tenant")
-    before_us = _cut(engine, request.older_than)
-    question = (caller.tenant, "prune", request.older_than)
-    after = b"" if request.cursor is None else engine.cursors.read(request.cursor, *question)
-    walk = _Walk(engine, caller, after)
-    candidates = await asyncio.to_thread(_stale, engine, caller, walk, before_us, request.limit)
-    pruned = 0
-    if candidates and not request.dry_run:
-        paths = [candidate.path for candidate in candidates]
-        pruned = await engine.committer.submit(Pruning(engine, caller, decision, paths, before_us))
-    more = walk.has_more()
-    return PruneReceipt(
-        candidates=candidates,
-        total=len(candidates),
-        pruned=pruned,
-        next_cursor=engine.cursors.make(walk.after, *question) if more else None,
-        has_more=more,
-    )
 
 
 # ── who may ──────────────────────────────────────────────────────────────────────────────────
@@ -270,7 +242,7 @@ class Registration:
                 )
             desk.audit(caller, self._decision, about)
             return Registered(self._first_answer(desk, tenant_no, earlier.offset), replayed=True)
-        row = _row(self._engine, desk, tenant_no, request.path)
+        row = row_of(self._engine, desk, tenant_no, request.path)
         if row is not None and not row.auto_provisioned and not row.detached:
             raise ScopeExists(path=request.path, created_at=row.created_at)
         members = _founders(request, row, caller.actor)
@@ -300,7 +272,7 @@ class Registration:
         assert isinstance(entry.body, Directive), "the key's family holds registrations only"
         command = entry.body.command
         assert isinstance(command, RegisterScope), "the key's family holds registrations only"
-        row = _row(engine, desk, tenant_no, entry.scope)
+        row = row_of(engine, desk, tenant_no, entry.scope)
         # An upgraded scope began with its first write; one that was dropped since began here.
         is_older = row is not None and row.created_at <= entry.recorded_at
         made = ScopeRow(
@@ -333,7 +305,7 @@ class MemberEdit:
     def decide(self, desk: Desk) -> MembersReceipt:
         """Write the list if it says anything new, and tell how it differs."""
         tenant_no = desk.tenant_no(self._caller)
-        row = _row(self._engine, desk, tenant_no, self._path)
+        row = row_of(self._engine, desk, tenant_no, self._path)
         if row is None or row.detached:
             raise NotFound(f"{self._path} is not registered.", path=self._path)
         before = {member.actor: member for member in row.members}
@@ -376,10 +348,10 @@ class Removal:
         tenant_no = desk.tenant_no(self._caller)
         scope_no = engine.names.known(SCOPE, tenant_no, path) or 0
         said = desk.overlay.get(tenant_no, "policies", policy_key(scope_no))
-        row = _row(engine, desk, tenant_no, path)
+        row = row_of(engine, desk, tenant_no, path)
         if said is None and (row is None or row.detached):
             raise NotFound(f"{path} is not registered.", path=path)
-        held = _count(engine, tenant_no, scope_no, desk.entries)
+        held = count_events(engine, tenant_no, scope_no, desk.entries)
         if held.events and not self._keep:
             raise ScopeHasRecords(
                 path=path,
@@ -389,40 +361,6 @@ class Removal:
         command = DropScope(records="keep" if held.events else "none")
         desk.add(self._caller, Directive(command=command, scope=path))
         desk.audit(self._caller, self._decision, About(status=204, scope=path))
-
-
-class Pruning:
-    """A proposal to drop the registrations of scopes that were found stale."""
-
-    def __init__(
-        self,
-        engine: "Engine",
-        caller: Caller,
-        decision: Decision,
-        paths: list[str],
-        before_us: int,
-    ) -> None:
-        self._engine = engine
-        self._caller = caller
-        self._decision = decision
-        self._paths = paths
-        self._before_us = before_us
-        self.entry_count = len(paths)
-        self.byte_count = 512 * len(paths)
-
-    def decide(self, desk: Desk) -> int:
-        """How many were dropped: what was written to or claimed since they were found stays."""
-        tenant_no = desk.tenant_no(self._caller)
-        dropped = 0
-        for path in self._paths:
-            row = _row(self._engine, desk, tenant_no, path)
-            if row is not None and _is_stale(self._engine, desk, tenant_no, row, self._before_us):
-                command = DropScope(records="keep")
-                desk.add(self._caller, Directive(command=command, scope=path))
-                dropped += 1
-        note = f"pruned {dropped} scopes"
-        desk.audit(self._caller, self._decision, About(status=200, note=note))
-        return dropped
 
 
 def _size(members: Sequence[Member]) -> int:
@@ -444,7 +382,7 @@ def _founders(request: RegisterRequest, row: ScopeRow | None, caller: str) -> li
     return [Member(actor=owner, role="owner"), *rest]
 
 
-def _row(engine: "Engine", desk: Desk, tenant_no: int, path: str) -> ScopeRow | None:
+def row_of(engine: "Engine", desk: Desk, tenant_no: int, path: str) -> ScopeRow | None:
     """A scope's registration as of the head, this batch included."""
     scope_no = engine.names.known(SCOPE, tenant_no, path)
     if scope_no is None:
@@ -477,7 +415,9 @@ def _unregistered(engine: "Engine", tenant_no: int, path: str) -> ScopeRecord | 
     scope_no = engine.names.known(SCOPE, tenant_no, path)
     if scope_no is None:
         return None
-    first = engine.log.scope_offsets(tenant_no, scope_no, after=0, newest_first=False, limit=1)
+    first = engine.directory.scope_offsets(
+        tenant_no, scope_no, after=0, newest_first=False, limit=1
+    )
     if not first or first[0] > engine.log.head():
         return None
     header = next(engine.log.headers(first[0], first[0] + 1))[0]
@@ -495,7 +435,7 @@ def _unregistered(engine: "Engine", tenant_no: int, path: str) -> ScopeRecord | 
     )
 
 
-class _Walk:
+class ScopeWalk:
     """A tenant's registered scopes in the order of their numbers, a bounded number of them."""
 
     def __init__(self, engine: "Engine", caller: Caller, after: bytes) -> None:
@@ -525,75 +465,23 @@ class _Walk:
         return bool(self._block or self._inline.page(self._tenant_no, "scopes", self.after, 1))
 
 
-# ── what nobody writes to ────────────────────────────────────────────────────────────────────
+# ── what a scope holds ───────────────────────────────────────────────────────────────────────
 
 
-def _cut(engine: "Engine", older_than: str) -> int:
-    """The moment before which a last write is too long ago."""
-    try:
-        length_us = timedelta(seconds=seconds_of(older_than)) // timedelta(microseconds=1)
-    except OverflowError as error:
-        reason = "longer than any calendar"
-        raise InvalidParameter(field="older_than", reason=reason) from error
-    return engine.clock.now_us() - length_us
-
-
-def _stale(
-    engine: "Engine", caller: Caller, walk: _Walk, before_us: int, limit: int
-) -> list[PruneCandidate]:
-    tenant_no = engine.tenant_no(caller)
-    found: list[PruneCandidate] = []
-    while tenant_no is not None and len(found) < limit and (row := walk.next()) is not None:
-        if _is_stale(engine, None, tenant_no, row, before_us):
-            scope_no = engine.names.known(SCOPE, tenant_no, row.path) or 0
-            last_us = _last_write_us(engine, tenant_no, scope_no)
-            found.append(
-                PruneCandidate(
-                    path=row.path,
-                    last_write=None if last_us is None else from_us(last_us),
-                    records=_count(engine, tenant_no, scope_no),
-                )
-            )
-    return found
-
-
-def _is_stale(
-    engine: "Engine", desk: Desk | None, tenant_no: int, row: ScopeRow, before_us: int
-) -> bool:
-    """Auto-provisioned, with no policy of its own, and not written to since."""
-    scope_no = engine.names.known(SCOPE, tenant_no, row.path) or 0
-    views = engine.inline if desk is None else desk.overlay
-    said = views.get(tenant_no, "policies", policy_key(scope_no))
-    if not row.auto_provisioned or said is not None:
-        return False
-    fresh = [] if desk is None else desk.entries
-    if any(_is_of(entry, tenant_no, scope_no) for entry in fresh):
-        return False
-    last_us = _last_write_us(engine, tenant_no, scope_no)
-    return (to_us(row.created_at) if last_us is None else last_us) < before_us
-
-
-def _is_of(entry: Entry, tenant_no: int, scope_no: int) -> bool:
+def is_write_to(entry: Entry, tenant_no: int, scope_no: int) -> bool:
+    """Whether an entry is an experience of this scope."""
     place = (entry.tenant_no, entry.scope_no, entry.kind)
     return place == (tenant_no, scope_no, KINDS[Experience])
 
 
-def _last_write_us(engine: "Engine", tenant_no: int, scope_no: int) -> int | None:
-    log = engine.log
-    newest = log.scope_offsets(
-        tenant_no, scope_no, after=log.written + 1, newest_first=True, limit=1
-    )
-    return next(log.headers(newest[0]))[0].recorded_us if newest else None
-
-
-def _count(
+def count_events(
     engine: "Engine", tenant_no: int, scope_no: int, fresh: Sequence[Entry] = ()
 ) -> RecordCounts:
     """A scope's events, those of an unwritten batch included; counted up to a bound."""
-    found = engine.log.scope_offsets(
+    found = engine.directory.scope_offsets(
         tenant_no, scope_no, after=0, newest_first=False, limit=_COUNTED_MAX + 1
     )
-    events = len(found) + sum(1 for entry in fresh if _is_of(entry, tenant_no, scope_no))
+    events = len(found) + sum(1 for entry in fresh if is_write_to(entry, tenant_no, scope_no))
     if events > _COUNTED_MAX:
         return RecordCounts(events=_COUNTED_MAX, at_least=True)
     return RecordCounts(events=events)

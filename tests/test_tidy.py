@@ -44,6 +44,7 @@ VERBS = (
     "engine/recall/__init__.py",
     "engine/rules.py",
     "engine/scopes.py",
+    "engine/pruning.py",
     "engine/transfer.py",
     "engine/watch.py",
 )

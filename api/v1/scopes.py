@@ -6,12 +6,12 @@ import msgspec
 from msgspec import Meta
 
 from api.endpoint import EXPERIMENTAL, STABLE, Call, Endpoint, Reply
+from engine.pruning import prune_scopes
 from engine.scopes import (
     ScopesRequest,
     drop_scope,
     get_scope,
     list_scopes,
-    prune_scopes,
     register_scope,
     set_members,
 )

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from engine.state.anchors import Anchors
+from engine.state.directory import expected_rows
 from engine.state.kv import KV, CorruptStore
-from engine.state.log import KvLog, chain_link, expected_rows
+from engine.state.log import KvLog, chain_link
 
 Progress = Callable[[int, int], None]
 _READ_ROWS = 512

@@ -13,19 +13,21 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
-from time import monotonic
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from engine.state.kv import KV, Batch, CorruptStore, StoreError, StoreWriteFailed
+from engine.state import directory
+from engine.state.directory import Directory
+from engine.state.kv import KV, Batch, CorruptStore, StoreError
+from engine.state.syncer import Syncer
 from engine.state.vault import Vault, commitment, offset_key, payload_key
 from schemas import limits
 from schemas.errors import WalUnavailable
 
-FAMILIES = ("log", "payload", "erased", "ids", "scope_log", "idem", "meta")
+FAMILIES = ("log", "payload", "erased", *directory.FAMILIES, "meta")
 HEADER_VERSION = 1
 GENESIS = bytes(32)
 _CHAIN_BYTES = 32
@@ -33,8 +35,6 @@ _PLAIN, _DEFLATED = b"\0", b"\1"
 _NONCE_BYTES = 12
 _CACHE_ROWS = 8192
 _CACHE_BYTES = 32 * limits.MIB
-_QUICK_SYNC_S = 0.0005
-_SYNC_SAMPLES = 8
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -116,6 +116,31 @@ class Log(Protocol):
         """The last durable offset; 0 when the log is empty."""
 
 
+class Reads:
+    """Reading in other ways than from an offset on, for any log: all of it by `read` alone.
+
+    A log overrides what it can do better; nothing above needs more than the six methods.
+    """
+
+    read: Callable[[int, int], list[Row]]
+    head: Callable[[], int]
+
+    def read_many(self, offsets: Sequence[int]) -> list[Row]:
+        """Durable rows at these offsets, in their order."""
+        return [row for offset in offsets for row in self.read(offset, 1)]
+
+    def headers(self, start: int, end: int | None = None) -> Iterator[tuple[Header, bytes, bytes]]:
+        """(header, its raw bytes, its chain) from `start` on, below `end`; no body is looked at."""
+        last = self.head() if end is None else min(self.head(), end - 1)
+        while start <= last:
+            rows = self.read(start, min(limits.PROJECT_ENTRIES_MAX, last - start + 1))
+            if not rows:
+                return
+            for row in rows:
+                yield row.header, _encode_header(row.header), row.chain
+            start = rows[-1].header.offset + 1
+
+
 _encode_header = msgspec.msgpack.Encoder().encode
 _decode_header = msgspec.msgpack.Decoder(Header).decode
 
@@ -143,50 +168,7 @@ def read_header(place: bytes, value: bytes) -> tuple[Header, bytes, bytes]:
     return header, raw, chain
 
 
-class Syncer:
-    """Makes writes durable, one fsync for everyone who waits."""
-
-    def __init__(self, sync: Callable[[], None], clock: Callable[[], float] = monotonic) -> None:
-        self._sync = sync
-        self._clock = clock
-        self.average_s = _QUICK_SYNC_S
-        self._turn = threading.Condition()
-        self._started = self._done = 0
-        self._busy = self._failed = False
-
-    def is_quick(self) -> bool:
-        """Whether the disk lately answered fast enough to be waited for on the event loop."""
-        return not self._busy and self.average_s < _QUICK_SYNC_S
-
-    def sync(self) -> None:
-        """Return when everything written before the call is on the disk."""
-        with self._turn:
-            # A sync under way may have begun before our write: only the next one covers it.
-            ticket = self._started + 1
-            while self._busy and self._done < ticket:
-                self._turn.wait()
-            if self._done >= ticket:
-                return
-            if self._failed:
-                # The kernel may have dropped what it could not write: no later sync brings it back.
-                raise StoreWriteFailed("an earlier sync failed")
-            self._busy = True
-            self._started = mine = self._started + 1
-        done, began = False, self._clock()
-        try:
-            self._sync()
-            done = True
-        finally:
-            self.average_s += (self._clock() - began - self.average_s) / _SYNC_SAMPLES
-            with self._turn:
-                self._busy = False
-                self._failed = not done
-                if done:
-                    self._done = mine
-                self._turn.notify_all()
-
-
-class KvLog:
+class KvLog(Reads):
     """The log over a key-value store and a vault. One instance owns the data directory."""
 
     def __init__(
@@ -195,13 +177,15 @@ class KvLog:
         vault: Vault,
         *,
         order: "threading.Lock | None" = None,
+        syncer: Syncer | None = None,
         buffered: bool = False,
     ) -> None:
         self._kv = kv
         self._vault = vault
         self._order = order or threading.Lock()
         self.buffered = buffered
-        self.syncer = Syncer(kv.sync)
+        self.directory = Directory(kv)
+        self.syncer = syncer or Syncer(kv.sync)
         self._flusher = ThreadPoolExecutor(1, thread_name_prefix="log-sync")
         self._key_layer = ThreadPoolExecutor(1, thread_name_prefix="vault-fill")
         self._waiters: list[asyncio.Future[None]] = []
@@ -317,7 +301,7 @@ class KvLog:
         chain = chain_link(previous, raw)
         batch.put("log", place, raw + chain)
         batch.put("payload", place, cipher)
-        index_header(batch, header)
+        self.directory.take(batch, header)
         return Row(header, chain, draft.body)
 
     async def _sync(self) -> None:
@@ -454,28 +438,6 @@ class KvLog:
                 self._waiters.append(waiter)
                 await waiter
 
-    def find(self, tenant_no: int, entry_id: bytes) -> int | None:
-        """The offset of an entry by its id, within one tenant."""
-        value = self._kv.get("ids", tenant_no.to_bytes(4, "big") + entry_id)
-        return None if value is None else int.from_bytes(value, "big")
-
-    def replayed(self, tenant_no: int, idem: bytes) -> tuple[int, bytes] | None:
-        """The offset and body hash first written under an idempotency key."""
-        value = self._kv.get("idem", tenant_no.to_bytes(4, "big") + idem)
-        return None if value is None else (int.from_bytes(value[:8], "big"), value[8:])
-
-    def scope_offsets(
-        self, tenant_no: int, scope_no: int, *, after: int, newest_first: bool, limit: int
-    ) -> list[int]:
-        """Offsets of a scope's experiences beyond a position, in reading order."""
-        prefix = tenant_no.to_bytes(4, "big") + scope_no.to_bytes(4, "big")
-        if newest_first:
-            start, end = prefix + offset_key(0), prefix + offset_key(after)
-        else:
-            start, end = prefix + offset_key(after + 1), prefix + b"\xff" * 9
-        found = self._kv.scan("scope_log", start, end, reverse=newest_first, limit=limit)
-        return [int.from_bytes(key[8:], "big") for key, _ in found]
-
     # ── taking out ───────────────────────────────────────────────────────────────────────────
 
     def erase(self, offsets: Sequence[int]) -> None:
@@ -504,7 +466,7 @@ class KvLog:
         batch = self._kv.batch()
         for header in gone:
             self._forget(header.offset)
-            unindex_header(batch, header, self.replayed(header.tenant_no, header.idem))
+            self.directory.leave(batch, header)
         for family in ("log", "payload", "erased"):
             batch.delete_range(family, b"", offset_key(before))
         # The last time recorded stays too: it may not go back when no entry is left to tell it.
@@ -526,25 +488,6 @@ class KvLog:
         self._key_layer.shutdown()
 
 
-def index_header(batch: Batch, header: Header) -> None:
-    """The rows by which an entry is found; they follow from its header alone."""
-    tenant, place = header.tenant_no.to_bytes(4, "big"), offset_key(header.offset)
-    batch.put("ids", tenant + header.id, place)
-    if header.scope_no and header.kind == 1:
-        batch.put("scope_log", tenant + header.scope_no.to_bytes(4, "big") + place, b"")
-    if header.idem:
-        batch.put("idem", tenant + header.idem, place + header.body_mac)
-
-
-def unindex_header(batch: Batch, header: Header, holder: tuple[int, bytes] | None) -> None:
-    """Take those rows away again; a key that a later entry holds stays that entry's."""
-    tenant, place = header.tenant_no.to_bytes(4, "big"), offset_key(header.offset)
-    batch.delete("ids", tenant + header.id)
-    batch.delete("scope_log", tenant + header.scope_no.to_bytes(4, "big") + place)
-    if holder is not None and holder[0] == header.offset:
-        batch.delete("idem", tenant + header.idem)
-
-
 def _pack(body: bytes) -> bytes:
     """Compress where that pays; the first byte says which."""
     if len(body) >= limits.COMPRESS_BYTES_MIN:
@@ -556,16 +499,3 @@ def _pack(body: bytes) -> bytes:
 
 def _unpack(packed: bytes) -> bytes:
     return zlib.decompress(packed[1:]) if packed[:1] == _DEFLATED else packed[1:]
-
-
-def expected_rows(header: Header) -> dict[tuple[str, bytes], bytes]:
-    """What `index_header` writes for an entry, for a verifier to compare."""
-    found: dict[tuple[str, bytes], bytes] = {}
-
-    class Recorder:
-        def put(self, family: str, key: bytes, value: bytes) -> None:
-            found[family, key] = value
-
-    recorder: Any = Recorder()
-    index_header(recorder, header)
-    return found

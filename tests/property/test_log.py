@@ -129,5 +129,5 @@ def test_any_sequence_of_calls(rig, operations):
     assert list(model.values()).count(None) == report.erased
     assert set(FAMILIES) <= set(kv.families())
     for offset in model:
-        assert offset == fresh.find(1, draft(offset, b"").id)
+        assert offset == fresh.directory.find(1, draft(offset, b"").id)
     fresh.close()

@@ -6,7 +6,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from engine import scopes
+from engine.pruning import Pruning, prune_scopes
 from engine.read import EventsRequest, list_events
 from engine.rebuild import digests
 from engine.rules import Target, set_policy
@@ -15,7 +15,6 @@ from engine.scopes import (
     drop_scope,
     get_scope,
     list_scopes,
-    prune_scopes,
     register_scope,
     set_members,
 )
@@ -710,7 +709,7 @@ async def test_what_was_written_to_meanwhile_stays(rig):
         engine = await old_and_new(rig, site)
         decision = engine.policies.decide(ALICE, "policy.administer.tenant", None)
         paths = ["org:acme/tmp:a", "org:acme/tmp:b"]
-        pruning = scopes.Pruning(engine, ALICE, decision, paths, engine.clock.now_us())
+        pruning = Pruning(engine, ALICE, decision, paths, engine.clock.now_us())
 
         async def prune():
             return await engine.committer.submit(pruning)

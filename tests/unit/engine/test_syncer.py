@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from engine.state.kv import StoreWriteFailed
-from engine.state.log import Syncer
+from engine.state.syncer import Syncer
 
 PATIENCE_S = 30
 

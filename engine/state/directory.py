@@ -1,0 +1,80 @@
+"""Where in the log is it?  By id, by scope, by idempotency key.
+
+The rows follow from the headers alone and are written in the batch of the entries, whoever keeps
+the log: a node that holds a copy of a log kept elsewhere has the same directory.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from engine.state.kv import KV, Batch
+from engine.state.vault import offset_key
+
+if TYPE_CHECKING:
+    from engine.state.log import Header
+
+FAMILIES = ("ids", "scope_log", "idem")
+
+
+class Directory:
+    """Finds offsets; the log then gives the entries."""
+
+    def __init__(self, kv: KV) -> None:
+        self._kv = kv
+
+    def find(self, tenant_no: int, entry_id: bytes) -> int | None:
+        """The offset of an entry by its id, within one tenant."""
+        value = self._kv.get("ids", tenant_no.to_bytes(4, "big") + entry_id)
+        return None if value is None else int.from_bytes(value, "big")
+
+    def replayed(self, tenant_no: int, idem: bytes) -> tuple[int, bytes] | None:
+        """The offset and body hash first written under an idempotency key."""
+        value = self._kv.get("idem", tenant_no.to_bytes(4, "big") + idem)
+        return None if value is None else (int.from_bytes(value[:8], "big"), value[8:])
+
+    def scope_offsets(
+        self, tenant_no: int, scope_no: int, *, after: int, newest_first: bool, limit: int
+    ) -> list[int]:
+        """Offsets of a scope's experiences beyond a position, in reading order."""
+        prefix = tenant_no.to_bytes(4, "big") + scope_no.to_bytes(4, "big")
+        if newest_first:
+            start, end = prefix + offset_key(0), prefix + offset_key(after)
+        else:
+            start, end = prefix + offset_key(after + 1), prefix + b"\xff" * 9
+        found = self._kv.scan("scope_log", start, end, reverse=newest_first, limit=limit)
+        return [int.from_bytes(key[8:], "big") for key, _ in found]
+
+    def take(self, batch: Batch, header: "Header") -> None:
+        """An entry is written: the rows by which it is found ride with it."""
+        index_header(batch, header)
+
+    def leave(self, batch: Batch, header: "Header") -> None:
+        """An entry goes; a key that a later entry holds stays that entry's."""
+        tenant, place = header.tenant_no.to_bytes(4, "big"), offset_key(header.offset)
+        batch.delete("ids", tenant + header.id)
+        batch.delete("scope_log", tenant + header.scope_no.to_bytes(4, "big") + place)
+        holder = self.replayed(header.tenant_no, header.idem)
+        if holder is not None and holder[0] == header.offset:
+            batch.delete("idem", tenant + header.idem)
+
+
+def index_header(batch: Batch, header: "Header") -> None:
+    """The rows by which an entry is found; they follow from its header alone."""
+    tenant, place = header.tenant_no.to_bytes(4, "big"), offset_key(header.offset)
+    batch.put("ids", tenant + header.id, place)
+    if header.scope_no and header.kind == 1:
+        batch.put("scope_log", tenant + header.scope_no.to_bytes(4, "big") + place, b"")
+    if header.idem:
+        batch.put("idem", tenant + header.idem, place + header.body_mac)
+
+
+def expected_rows(header: "Header") -> dict[tuple[str, bytes], bytes]:
+    """What `index_header` writes for an entry, for a verifier to compare."""
+    found: dict[tuple[str, bytes], bytes] = {}
+
+    class Recorder:
+        def put(self, family: str, key: bytes, value: bytes) -> None:
+            found[family, key] = value
+
+    recorder: Any = Recorder()
+    index_header(recorder, header)
+    return found

@@ -1,0 +1,53 @@
+"""When is it on the disk?  One fsync for everyone who waits for it."""
+
+import threading
+from collections.abc import Callable
+from time import monotonic
+
+from engine.state.kv import StoreWriteFailed
+
+_QUICK_SYNC_S = 0.0005
+_SYNC_SAMPLES = 8
+
+
+class Syncer:
+    """Makes writes durable, one fsync for everyone who waits."""
+
+    def __init__(self, sync: Callable[[], None], clock: Callable[[], float] = monotonic) -> None:
+        self._sync = sync
+        self._clock = clock
+        self.average_s = _QUICK_SYNC_S
+        self._turn = threading.Condition()
+        self._started = self._done = 0
+        self._busy = self._failed = False
+
+    def is_quick(self) -> bool:
+        """Whether the disk lately answered fast enough to be waited for on the event loop."""
+        return not self._busy and self.average_s < _QUICK_SYNC_S
+
+    def sync(self) -> None:
+        """Return when everything written before the call is on the disk."""
+        with self._turn:
+            # A sync under way may have begun before our write: only the next one covers it.
+            ticket = self._started + 1
+            while self._busy and self._done < ticket:
+                self._turn.wait()
+            if self._done >= ticket:
+                return
+            if self._failed:
+                # The kernel may have dropped what it could not write: no later sync brings it back.
+                raise StoreWriteFailed("an earlier sync failed")
+            self._busy = True
+            self._started = mine = self._started + 1
+        done, began = False, self._clock()
+        try:
+            self._sync()
+            done = True
+        finally:
+            self.average_s += (self._clock() - began - self.average_s) / _SYNC_SAMPLES
+            with self._turn:
+                self._busy = False
+                self._failed = not done
+                if done:
+                    self._done = mine
+                self._turn.notify_all()
