@@ -30,6 +30,7 @@ _OPERATIONS: Final = {Put: "put", Close: "close", Drop: "drop"}
 _DIRECTIVE: Final = KINDS[Directive]
 _IDLE_S: Final = 0.5
 _PACE_S: Final = 0.01
+_YIELD: Final = 1.0
 _pack = msgspec.msgpack.Encoder().encode
 
 EntryOf = Callable[[Row], Entry]
@@ -71,6 +72,7 @@ class Daemon:
         self._thread: threading.Thread | None = None
         self.processed_entries = 0
         self._batch_ended_s = 0.0
+        self._rest_s = _PACE_S
 
     # ── running ──────────────────────────────────────────────────────────────────────────────
 
@@ -121,9 +123,10 @@ class Daemon:
             self._wake.clear()
             # Under load a batch a few milliseconds wide costs far less than many of one entry;
             # when nothing happened lately the first entry does not wait.
-            rest_s = self._batch_ended_s + _PACE_S - self._clock.elapsed_s()
+            rest_s = self._batch_ended_s + self._rest_s - self._clock.elapsed_s()
             if rest_s > 0:
                 self._stopping.wait(rest_s)
+            began, written = self._clock.elapsed_s(), self._log.written
             try:
                 moved = self.step()
             except StoreError as error:
@@ -133,6 +136,11 @@ class Daemon:
             except Exception as error:  # the guard of the daemon: health goes red
                 self.failure = f"projection stopped: {error!r}"
                 raise
+            # Whoever posts is waiting, and what is derived is not waited for: while entries come
+            # in, projection takes a part of the interpreter and lags; when they stop it catches up.
+            is_busy = self._log.written != written
+            worked_s = self._clock.elapsed_s() - began
+            self._rest_s = max(_PACE_S, worked_s * _YIELD) if is_busy else _PACE_S
             if not moved:
                 self._wake.wait(_IDLE_S)
 
