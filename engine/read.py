@@ -123,7 +123,7 @@ def get_event(engine: "Engine", caller: Caller, event_id: str) -> Event:
     policy.require(engine, caller, "scope.read.local", entry.scope or None)
     if entry.body is None:
         raise ResourceDeleted(event_id=event_id)
-    event = _event(engine, tenant_no, entry)
+    event = event_of(engine, tenant_no, entry)
     if event is None:
         raise NotFound(f"{event_id} is not an experience.", event_id=event_id)
     return event
@@ -266,7 +266,7 @@ class _Walk:
                 self.position = entry.offset
                 if entry.envelope is None or not wanted(entry, entry.envelope):
                     continue
-                event = _event(self._engine, self._tenant_no, entry)
+                event = event_of(self._engine, self._tenant_no, entry)
                 if event is not None and not event.excluded_from_recall:
                     items.append(event)
                     if len(items) == limit:
@@ -319,7 +319,7 @@ def _typed(actor: str) -> Actor:
     return Actor(id=actor, type=actor.partition(":")[0])
 
 
-def _event(engine: "Engine", tenant_no: int, entry: Entry) -> Event | None:
+def event_of(engine: "Engine", tenant_no: int, entry: Entry) -> Event | None:
     """The record of an experience (001 §7.1), as it was submitted."""
     envelope = entry.envelope
     if envelope is None:
