@@ -155,3 +155,41 @@ class TenantView:
     def scan(self, table: str, prefix: bytes = b"") -> Iterator[tuple[bytes, Any]]:
         """Rows whose key starts with the prefix, in key order."""
         return self.overlay.scan(self.tenant_no, table, prefix)
+
+
+class Draft:
+    """What a projector has said so far about an entry, on top of what it may look up.
+
+    Changes reach the view when the projector is done with the entry; one that moves a row more than
+    once sees its own here, and says each row once, as it came out.
+    """
+
+    __slots__ = ("_said", "_view")
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._said: dict[tuple[str, bytes], Put | Drop] = {}
+
+    def get(self, table: str, key: bytes) -> Any | None:
+        """The row's value as it would be after what was said, or None."""
+        said = self._said.get((table, key))
+        if said is None:
+            return self._view.get(table, key)
+        return said.value if isinstance(said, Put) else None
+
+    def put(self, table: str, key: bytes, value: msgspec.Struct) -> None:
+        """This row is now so."""
+        self._said[table, key] = Put(table=table, key=key, value=value)
+
+    def drop(self, table: str, key: bytes) -> None:
+        """This row is gone."""
+        self._said[table, key] = Drop(table=table, key=key)
+
+    def take(self, changes: Iterable[Put | Drop]) -> None:
+        """Say what others put into words."""
+        for change in changes:
+            self._said[change.table, change.key] = change
+
+    def changes(self) -> tuple[Change, ...]:
+        """All that was said, in the order in which the rows were first touched."""
+        return tuple(self._said.values())

@@ -11,10 +11,11 @@ So what is current is one `get`, and what was known as of an earlier moment is s
 
 from collections.abc import Iterator
 from datetime import datetime
+from hashlib import sha256
 
 import msgspec
 
-from projectors.base import Change, Put
+from projectors.base import Put
 from schemas.ids import parse_id
 from schemas.layers import Belief, Concept, Episode, Fact, Record
 
@@ -53,7 +54,7 @@ def tables_of(layer: str) -> dict[str, type[msgspec.Struct]]:
     return {layer: LAYERS[layer][1], f"{layer}_past": LAYERS[layer][1], f"{layer}_in": Mark}
 
 
-def create(layer: str, scope_no: int, record: Record, supports: list[str]) -> Iterator[Change]:
+def create(layer: str, scope_no: int, record: Record, supports: list[str]) -> Iterator[Put]:
     """A record known for the first time; `supports` are the events it rests on."""
     yield put(layer, record, supports)
     yield Put(table=f"{layer}_in", key=scope_row_key(layer, scope_no, record.id), value=Mark())
@@ -61,12 +62,14 @@ def create(layer: str, scope_no: int, record: Record, supports: list[str]) -> It
 
 def revise(
     layer: str, before: Record, after: Record, at: datetime, supports: list[str]
-) -> Iterator[Change]:
+) -> Iterator[Put]:
     """What was known ends at `at`, and another version of the same record begins."""
     assert before.id == after.id, "a version of another record"
     assert after.version == before.version + 1, "versions count by one"
     assert after.recorded_from == at, "a version is known from when the former one is not"
-    past = msgspec.structs.replace(before, recorded_to=at)
+    # What lapsed before (a TTL) is not known again by being followed.
+    ended = at if before.recorded_to is None else min(at, before.recorded_to)
+    past = msgspec.structs.replace(before, recorded_to=ended)
     key = past_key(layer, before.id, before.version)
     yield Put(table=f"{layer}_past", key=key, value=past)
     yield put(layer, after, supports)
@@ -92,8 +95,15 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True):
 
     offset: int
     ids: list[str]
+    superseded: list[str] = []
 
 
-def moved(layer: str, offset: int, ids: list[str]) -> Put:
-    """Tell later stages of the same entry which records moved."""
-    return Put(table=f"{layer}_moved", key=b"", value=Moved(offset=offset, ids=ids))
+def moved(layer: str, offset: int, ids: list[str], superseded: list[str] | None = None) -> Put:
+    """Tell later stages of the same entry which records moved, and which of them gave way."""
+    row = Moved(offset=offset, ids=ids, superseded=superseded or [])
+    return Put(table=f"{layer}_moved", key=b"", value=row)
+
+
+def name_key(*names: str) -> bytes:
+    """Names are personal and stay out of keys: a row is found by their hash."""
+    return sha256("\0".join(names).encode(errors="surrogatepass")).digest()[:16]

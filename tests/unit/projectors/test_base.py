@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from projectors.base import Close, Drop, Overlay, Put
+from projectors.base import Close, Draft, Drop, Overlay, Put
 
 NOW = datetime(2026, 5, 13, tzinfo=UTC)
 
@@ -154,3 +154,31 @@ def test_a_scan_is_of_its_moment(full):
     overlay.apply(1, put(b"zz", "late"))
 
     assert [(b"a", "a"), (b"ab", "ab")] == texts(rows)
+
+
+def test_a_draft_sees_its_own_changes(overlay):
+    """A projector that moves a row twice within an entry reads what it said before."""
+    overlay.apply(1, Put(table="t", key=b"a", value=Plain(text="base")))
+    overlay.apply(1, Put(table="t", key=b"b", value=Plain(text="base")))
+    draft = Draft(overlay.of(1))
+
+    draft.put("t", b"a", Plain(text="said"))
+    draft.drop("t", b"b")
+    draft.take([Put(table="t", key=b"c", value=Plain(text="taken"))])
+
+    assert [Plain(text="said"), None, Plain(text="taken"), None] == [
+        draft.get("t", key) for key in (b"a", b"b", b"c", b"d")
+    ]
+    assert Plain(text="base") == overlay.of(1).get("t", b"a")
+
+
+def test_a_draft_says_each_row_once(overlay):
+    """What came out in the end, in the order in which rows were first touched."""
+    draft = Draft(overlay.of(1))
+    draft.put("t", b"a", Plain(text="1"))
+    draft.put("t", b"b", Plain(text="1"))
+    draft.drop("t", b"a")
+
+    assert (Drop(table="t", key=b"a"), Put(table="t", key=b"b", value=Plain(text="1"))) == (
+        draft.changes()
+    )
