@@ -1,0 +1,306 @@
+"""What stands behind the candidates?  Records as they were known at the moment that is asked about.
+
+Besides the search itself this is the only part of recall that reads: events from the log, derived
+records in the version a window shows, and the events that each of them rests on.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from engine import policy, records
+from engine.read import event_of
+from engine.recall.candidates import Ranked
+from engine.recall.filters import admits
+from engine.recall.pack import Marks, rests_on
+from engine.recall.plan import Plan
+from engine.recall.render import Thing
+from engine.recall.temporal import sees_event
+from engine.state.index import Layer
+from engine.state.names import SCOPE
+from schemas import limits
+from schemas.caller import Caller
+from schemas.ids import PREFIXES, format_id, parse_id, uuid7_instant_us
+from schemas.layers import Belief, Concept, Event, Fact, Record
+from schemas.pack import LayerName
+from schemas.times import to_us
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+INDEXED: Final[Mapping[LayerName, Layer]] = {
+    "events": "events",
+    "episodes": "episodes",
+    "facts": "facts",
+    "beliefs": "beliefs",
+    "understanding": "concepts",
+}
+"""What a layer is called on the wire -> what its tables and the indexes call it."""
+
+LAYER_OF: Final[Mapping[str, Layer]] = {
+    "evt": "events",
+    "ep": "episodes",
+    "fact": "facts",
+    "belief": "beliefs",
+    "concept": "concepts",
+}
+"""Which layer an id is of, by its prefix."""
+
+LOW_TRUST: Final = 0.5
+STALE: Final = 0.5
+"""Below this confidence a record is marked; above this share of missed updates a concept is."""
+
+_DEPTH_MAX: Final = 6
+"""Steps from a concept to its events; there are three layers between them."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A candidate that is really there, and may be shown."""
+
+    layer: LayerName
+    thing: Thing
+    ranked: Ranked
+    marks: Marks
+
+
+class Loader:
+    """Reads for one recall; what it read once it remembers."""
+
+    def __init__(self, engine: "Engine", caller: Caller, tenant_no: int, plan: Plan) -> None:
+        self._engine = engine
+        self._caller = caller
+        self._tenant_no = tenant_no
+        self._plan = plan
+        self._known_us = to_us(plan.window.known_at)
+        self._without = {format_id("evt", raw) for raw in plan.filters.without}
+        self._records: dict[str, Record | None] = {}
+        self._readable: dict[str, bool] = {}
+        self.looked = 0
+
+    # ── candidates ───────────────────────────────────────────────────────────────────────────
+
+    def collect(self, layer: LayerName, ranked: Sequence[Ranked]) -> list[Found]:
+        """The best of a layer that the moments, the filters and the request let through."""
+        cap, found = self._plan.caps[layer], list[Found]()
+        step = max(cap, 8)
+        for start in range(0, len(ranked), step):
+            if len(found) >= cap:
+                break
+            part = ranked[start : start + step]
+            self.looked += len(part)
+            for one, thing in zip(part, self._things(layer, part), strict=True):
+                if thing is not None and admits(self._plan.filters, thing):
+                    marks = self.marks_of(thing)
+                    if not self._is_left_out(thing, marks):
+                        found.append(Found(layer, thing, one, marks))
+        return found[:cap]
+
+    def _things(self, layer: LayerName, part: Sequence[Ranked]) -> Iterator[Thing | None]:
+        if layer == "events":
+            yield from self._events(part)
+            return
+        prefix, table = _PREFIX[layer], INDEXED[layer]
+        for one in part:
+            record = self.record(format_id(prefix, one.raw), table, one.raw)
+            yield None if record is None or self._is_imagined_away(record) else record
+
+    def _events(self, part: Sequence[Ranked]) -> Iterator[Event | None]:
+        engine = self._engine
+        for row in engine.log.read_many([one.offset for one in part]):
+            event = event_of(engine, self._tenant_no, engine.entry_of(row))
+            if (
+                event is None
+                or event.excluded_from_recall
+                or event.id in self._without
+                or not sees_event(event, self._plan)
+            ):
+                yield None
+            else:
+                yield self._as_known(event)
+
+    def _as_known(self, event: Event) -> Event:
+        """Its back-pointers as of then: an id carries the moment of what it was derived from."""
+        kept = [name for name in event.derives if _instant_us(name) <= self._known_us]
+        if len(kept) == len(event.derives):
+            return event
+        return msgspec.structs.replace(event, derives=kept)
+
+    def record(self, record_id: str, table: Layer, raw: bytes) -> Record | None:
+        """A derived record as the window shows it."""
+        if record_id not in self._records:
+            self._records[record_id] = records.visible_version(
+                self._engine, self._tenant_no, table, raw, self._plan.window
+            )
+        return self._records[record_id]
+
+    # ── marks ────────────────────────────────────────────────────────────────────────────────
+
+    def marks_of(self, thing: Thing) -> Marks:
+        """What a reader should know: newer news, old views, weak grounds."""
+        match thing:
+            case Event():
+                by = self._superseded_by(thing)
+                return Marks(superseded_by=by, is_superseded=bool(by))
+            case Fact():
+                is_weak = thing.confidence < LOW_TRUST or thing.partial
+                return Marks(is_superseded=self._is_over(thing), is_low_trust=is_weak)
+            case Belief():
+                is_weak = thing.confidence < LOW_TRUST or thing.stance != "supported"
+                is_stale = thing.stance == "deprecated"
+                is_over = self._is_over(thing)
+                return Marks(is_superseded=is_over, is_stale=is_stale, is_low_trust=is_weak)
+            case Concept():
+                is_stale = thing.staleness_score > STALE or thing.stance == "deprecated"
+                return Marks(is_stale=is_stale, is_low_trust=thing.confidence < LOW_TRUST)
+        return Marks()
+
+    def _is_over(self, record: Fact | Belief) -> bool:
+        """Whether it was already known then that something else holds instead."""
+        window = self._plan.window
+        if record.recorded_to is not None and record.recorded_to <= window.known_at:
+            return True
+        ended = record.valid_to is not None and record.valid_to <= window.known_at
+        return ended and record.superseded_by is not None
+
+    def _superseded_by(self, event: Event) -> tuple[str, ...]:
+        """Facts that hold instead of all that an event says; empty when any of it still holds."""
+        by: list[str] = []
+        for name in event.derives:
+            raw = parse_id("fact", name)
+            if raw is None:
+                continue
+            fact = self._known(raw)
+            if fact is None:
+                continue
+            if fact.superseded_by is None or not self._is_over(fact):
+                return ()
+            by.append(fact.superseded_by)
+        return tuple(dict.fromkeys(by))
+
+    def _known(self, raw: bytes) -> Fact | None:
+        """A fact as it was known then, whether or not it still held."""
+        latest = records.get_latest(self._engine, self._tenant_no, "facts", raw)
+        if latest is None or latest.recorded_from <= self._plan.window.known_at:
+            return latest if isinstance(latest, Fact) else None
+        versions = records.get_versions(self._engine, self._tenant_no, "facts", raw)
+        known = (one for one in versions if one.recorded_from <= self._plan.window.known_at)
+        found = next(known, None)
+        return found if isinstance(found, Fact) else None
+
+    def _is_left_out(self, thing: Thing, marks: Marks) -> bool:
+        said = self._plan.treatments
+        # An event is evidence of more than one fact of it: it is left out only when asked for.
+        superseded = said.superseded if not isinstance(thing, Event) else said.superseded_events
+        return (
+            (marks.is_superseded and superseded == "exclude")
+            or (marks.is_stale and said.stale == "exclude")
+            or (marks.is_low_trust and said.low_trust == "exclude")
+        )
+
+    # ── evidence ─────────────────────────────────────────────────────────────────────────────
+
+    def _is_imagined_away(self, record: Record) -> bool:
+        """Whether it rests only on events that the request takes not to exist."""
+        if not self._without:
+            return False
+        behind = set(self.events_of(record))
+        return bool(behind) and behind <= self._without
+
+    def events_of(self, record: Record, depth: int = 0) -> list[str]:
+        """Every event a record rests on, through whatever lies between."""
+        found: dict[str, None] = {}
+        for name in rests_on(record):
+            if name.startswith("evt_"):
+                found[name] = None
+            elif depth < _DEPTH_MAX:
+                between = self._cited(name)
+                for event in self.events_of(between, depth + 1) if between is not None else ():
+                    found[event] = None
+        return list(found)
+
+    def _cited(self, name: str) -> Record | None:
+        """A record that another cites: as known then, even if it no longer held."""
+        prefix = name.partition("_")[0]
+        table = LAYER_OF.get(prefix)
+        raw = parse_id(prefix, name) if prefix in PREFIXES else None
+        if table is None or raw is None:
+            return None
+        shown = self.record(name, table, raw)
+        return shown or records.get_latest(self._engine, self._tenant_no, table, raw)
+
+    def citations(self, things: Sequence[Thing]) -> tuple[dict[str, list[str]], dict[str, int]]:
+        """(record -> what it cites, down to events; record -> events that are withheld).
+
+        Only events the caller may read are named, and only records that lead to one.
+        """
+        graph: dict[str, list[str]] = {}
+        withheld: dict[str, int] = {}
+        for thing in things:
+            if not isinstance(thing, Event):
+                self._cite(thing, graph, withheld, 0)
+        return graph, withheld
+
+    def _cite(
+        self, record: Record, graph: dict[str, list[str]], withheld: dict[str, int], depth: int
+    ) -> bool:
+        """Add a record's part of the graph; whether it leads to an event at all."""
+        if record.id in graph:
+            return bool(graph[record.id])
+        graph[record.id] = []  # it may cite itself only by mistake; then there is no way on
+        leads: list[str] = []
+        missing = 0
+        for name in rests_on(record)[: limits.CITED_EVENTS_MAX]:
+            if name.startswith("evt_"):
+                if self.is_readable(name):
+                    leads.append(name)
+                else:
+                    missing += 1
+            elif depth < _DEPTH_MAX:
+                between = self._cited(name)
+                if between is not None and self._cite(between, graph, withheld, depth + 1):
+                    leads.append(name)
+        if missing:
+            withheld[record.id] = missing
+        if leads:
+            graph[record.id] = leads
+        else:
+            del graph[record.id]
+        return bool(leads)
+
+    def is_readable(self, event_id: str) -> bool:
+        """Whether an event is there, was known then, and may be read by the caller."""
+        found = self._readable.get(event_id)
+        if found is None:
+            found = self._readable[event_id] = self._reads(event_id)
+        return found
+
+    def _reads(self, event_id: str) -> bool:
+        engine, raw = self._engine, parse_id("evt", event_id)
+        if raw is None or event_id in self._without or uuid7_instant_us(raw) > self._known_us:
+            return False
+        offset = engine.directory.find(self._tenant_no, raw)
+        if offset is None or offset > engine.log.head():
+            return False
+        if engine.inline.get(self._tenant_no, "cancelled", offset.to_bytes(8, "big")) is not None:
+            return False
+        header = next(iter(engine.log.headers(offset, offset + 1)))[0]
+        scope = engine.names.name(SCOPE, self._tenant_no, header.scope_no)
+        return policy.may(engine, self._caller, "scope.read.local", scope)
+
+
+_PREFIX: Final[Mapping[LayerName, str]] = {
+    layer: prefix
+    for prefix, table in LAYER_OF.items()
+    for layer, own in INDEXED.items()
+    if own == table
+}
+
+
+def _instant_us(name: str) -> int:
+    """The moment an id carries; what is not an id of ours is from before everything."""
+    prefix, _, _ = name.partition("_")
+    raw = parse_id(prefix, name)
+    return 0 if raw is None else uuid7_instant_us(raw)
