@@ -2,10 +2,11 @@
 
 import re
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec import Meta
 
 from schemas import limits
 from schemas.errors import (
@@ -22,7 +23,16 @@ _AT = re.compile(r" - at `(?:key in )?\$?(?P<path>[^`]*)`$")
 _NAMED = re.compile(r"(?P<what>missing required|contains unknown) field `(?P<field>[^`]*)`")
 _SCOPE_FIELD = re.compile(r"(^|\.)(scope|path|consolidate_into|inherit_from\[[^]]*\])$")
 _TIME_WORDS = ("datetime", "RFC3339")
-_TIME_PARAMETERS = frozenset({"since", "until", "recorded_since", "recorded_until", "as_of"})
+_TIME_PARAMETERS = frozenset({"since", "until", "recorded_since", "recorded_until"})
+
+PageLimit = Annotated[int, Meta(ge=1, le=limits.PAGE_ITEMS_MAX)]
+
+
+class PageQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which page of a listing without filters."""
+
+    limit: PageLimit = limits.PAGE_ITEMS_DEFAULT
+    cursor: str | None = None
 
 
 def decode_body(

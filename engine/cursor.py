@@ -3,10 +3,23 @@
 import base64
 import binascii
 import hmac
+from collections.abc import Mapping
+from typing import TypeVar
 
+import msgspec
+
+from schemas import limits
 from schemas.errors import InvalidCursor
 
 _MAC_BYTES = 12
+Item = TypeVar("Item")
+
+
+class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which page of a listing without filters."""
+
+    limit: int = limits.PAGE_ITEMS_DEFAULT
+    cursor: str | None = None
 
 
 class Cursors:
@@ -34,3 +47,14 @@ class Cursors:
         asked = repr(question).encode()
         framed = len(position).to_bytes(4, "big") + position + asked
         return hmac.digest(self._secret, framed, "sha256")[:_MAC_BYTES]
+
+    def page(
+        self, request: PageRequest, named: Mapping[str, Item], *question: object
+    ) -> tuple[list[Item], str | None]:
+        """A page of few things in the order of their names, and the cursor of the next."""
+        after = "" if request.cursor is None else self.read(request.cursor, *question).decode()
+        left = sorted(name for name in named if name > after)
+        names = left[: request.limit]
+        is_last = len(names) == len(left)
+        cursor = None if is_last else self.make(names[-1].encode(), *question)
+        return [named[name] for name in names], cursor

@@ -7,9 +7,10 @@ STAGES run in the daemon. This is the only place where their order is written.
 from projectors.base import Projector, Stage
 from projectors.control import CONTROL
 from projectors.derives import DERIVES
+from projectors.phrases import PHRASES
 from projectors.vocabularies import VOCABULARIES, VOCABULARIES_INLINE
 
-INLINE: tuple[Projector, ...] = (CONTROL, VOCABULARIES_INLINE)
+INLINE: tuple[Projector, ...] = (CONTROL, VOCABULARIES_INLINE, PHRASES)
 
 STAGES: tuple[Stage, ...] = (
     Stage("extracted", (VOCABULARIES, DERIVES)),

@@ -18,7 +18,9 @@ from schemas.lifecycle import (
 from schemas.policy import EffectivePolicy, PolicyDocument
 from schemas.problem import ErrorEnvelope
 from schemas.receipts import BulkReceipt, Receipt, WriteStatus
+from schemas.temporal import PhraseRecord, TemporalBlock
 from schemas.token import Claims
+from schemas.vocabularies import VocabularyRecord, VocabularyRequest
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -41,6 +43,10 @@ CATALOGUE: Final[dict[str, Any]] = {
     "token_claims": Claims,
     "policy": PolicyDocument,
     "capability_set": EffectivePolicy,
+    "temporal_block": TemporalBlock,
+    "temporal_phrase": PhraseRecord,
+    "vocabulary": VocabularyRecord,
+    "vocabulary_request": VocabularyRequest,
 }
 """File stem -> type. The names of Appendix D where it has them."""
 

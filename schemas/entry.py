@@ -8,6 +8,7 @@ import msgspec
 from schemas.envelope import Envelope
 from schemas.policy import PolicyDocument
 from schemas.scope import ActorId, ScopePath
+from schemas.temporal import Phrase
 from schemas.times import Instant
 from schemas.vocabularies import Vocabulary
 
@@ -123,6 +124,18 @@ class DropVocabulary(
     name: str
 
 
+class SetPhrase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="set_phrase"):
+    """A tenant's words for a stretch of time (001 §8.17)."""
+
+    phrase: Phrase
+
+
+class DropPhrase(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="drop_phrase"):
+    """Those words mean nothing any more."""
+
+    name: str
+
+
 class Synthesize(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="synthesize"):
     """Make the concepts of the directive's scope anew (001 §8.7.11).
 
@@ -146,6 +159,8 @@ Command = (
     | Revoke
     | SetVocabulary
     | DropVocabulary
+    | SetPhrase
+    | DropPhrase
     | Synthesize
 )
 

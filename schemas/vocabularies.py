@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from schemas import limits
+from schemas.envelope import IdempotencyKey
 from schemas.scope import ScopePath
 from schemas.times import Instant
 
@@ -96,3 +97,52 @@ def active(vocabularies: list[Vocabulary]) -> ActiveVocabularies:
 def vocabularies_in(encoded: bytes) -> tuple[Vocabulary, ...]:
     """The vocabularies of a tenant's row, in the order of their names."""
     return tuple(_unpack(encoded))
+
+
+# ── requests and answers ─────────────────────────────────────────────────────────────────────
+
+
+class VocabularyUpdate(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """What a vocabulary is from now on.
+
+    `closed` and `open` are the running system's kinds: one predicate, named as the vocabulary is,
+    with these `values` and no others, or with these first.
+    """
+
+    name: VocabularyName | None = None
+    kind: Literal["predicate", "relation", "closed", "open"] = "predicate"
+    scope: ScopePath | None = None
+    predicates: Annotated[list[PredicateTerm], Meta(max_length=limits.VOCABULARY_TERMS_MAX)] = []
+    relations: Annotated[list[RelationTerm], Meta(max_length=limits.VOCABULARY_TERMS_MAX)] = []
+    values: Annotated[list[Phrase], Meta(max_length=limits.TERM_VALUES_MAX)] = []
+    idempotency_key: IdempotencyKey | None = None
+
+
+class VocabularyRequest(
+    VocabularyUpdate, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A vocabulary to register."""
+
+    name: VocabularyName
+
+
+class VocabularyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A vocabulary as readers get it."""
+
+    name: VocabularyName
+    kind: Kind
+    scope: ScopePath | None
+    predicates: list[PredicateTerm]
+    relations: list[RelationTerm]
+    created_at: Instant
+    updated_at: Instant
+
+
+class VocabularyPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of vocabularies, in the order of their names."""
+
+    items: list[VocabularyRecord]
+    next_cursor: str | None
+    has_more: bool

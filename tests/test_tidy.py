@@ -40,12 +40,14 @@ VERBS = (
     "engine/forget.py",
     "engine/identity.py",
     "engine/metrics.py",
+    "engine/phrases.py",
     "engine/read.py",
     "engine/recall/__init__.py",
     "engine/rules.py",
     "engine/scopes.py",
     "engine/pruning.py",
     "engine/transfer.py",
+    "engine/vocabularies.py",
     "engine/watch.py",
 )
 """The modules of verbs, there or to come: `verb(engine, caller, request)`, policy asked first."""

@@ -1,13 +1,27 @@
 """The CortexDB v1 contract (001), one file a resource."""
 
 from api.endpoint import Endpoint
-from api.v1 import admin, audit, events, experience, identity, lifecycle, policy, problems, scopes
+from api.v1 import (
+    admin,
+    audit,
+    events,
+    experience,
+    identity,
+    lifecycle,
+    phrases,
+    policy,
+    problems,
+    scopes,
+    vocabularies,
+)
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *experience.ENDPOINTS,
     *events.ENDPOINTS,
     *lifecycle.ENDPOINTS,
     *scopes.ENDPOINTS,
+    *vocabularies.ENDPOINTS,
+    *phrases.ENDPOINTS,
     *policy.ENDPOINTS,
     *identity.ENDPOINTS,
     *audit.ENDPOINTS,

@@ -7,7 +7,14 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from api.v1 import ENDPOINTS
 
-NAMES = {"/v1/policy/tenant/{name}": "local", "/v1/policy/actor/{name}": "agent:nobody"}
+NAMES = {
+    "/v1/policy/tenant/{name}": "local",
+    "/v1/policy/actor/{name}": "agent:nobody",
+    "/v1/vocabularies/{name}": "sample",
+    "/v1/temporal/phrases/{name}": "sample",
+}
+VOCABULARY = {"name": "sample", "predicates": [{"id": "sampled"}]}
+PHRASE = {"name": "sample", "expression": "P0D..P1D"}
 # Policies that change nothing: the shared server's other tests must not notice.
 BODIES = {f"/v1/policy/{tier}": {"allow": ["*"]} for tier in ("deployment", "scope")} | {
     "/v1/policy/tenant/{name}": {},
@@ -15,6 +22,9 @@ BODIES = {f"/v1/policy/{tier}": {"allow": ["*"]} for tier in ("deployment", "sco
     "/v1/auth/revoke": {"jti": "none-such"},
     "/v1/scopes/members": {"members": [{"actor": "user:local", "role": "owner"}]},
     "/v1/scopes/prune": {"older_than": "P90D"},
+    "/v1/vocabularies": VOCABULARY,
+    "/v1/vocabularies/{name}": VOCABULARY,
+    "/v1/temporal/phrases": PHRASE,
 }
 PLAIN = {endpoint: re.sub(r":\w+(?=\})", "", endpoint.path) for endpoint in ENDPOINTS}
 
@@ -72,6 +82,8 @@ def test_an_operation_says_what_the_table_says(page, endpoint):
 def test_every_documented_operation_answers(api, capture, envelope, scope, endpoint):
     """With real ids and a valid body each answers its first status; the client checks the shape."""
     event_id = capture()
+    api.post("/v1/vocabularies", json=VOCABULARY)
+    api.post("/v1/temporal/phrases", json=PHRASE)
     state = api.get(f"/v1/lifecycle/memory-event/{event_id}").json()
     fill = {
         "event_id": event_id,
