@@ -89,6 +89,21 @@ MOMENT_CHARS_MAX: Final = 64
 NATURAL_COUNT_MAX: Final = 10_000
 """The number in "last 10000 days": beyond it nobody means it."""
 
+# ── Blobs (001 §8.13) ────────────────────────────────────────────────────────────────────────
+
+BLOB_BYTES_MAX: Final = 100 * 1000 * 1000
+"""One blob: the seed's 100 MB."""
+
+BLOB_PIECE_BYTES: Final = MIB
+"""One sealed piece of a blob's file: what must be in memory at a time."""
+
+BLOB_IDLE_S_MAX: Final = 15.0
+"""Seconds without a byte until an upload is cut off; a slow line may take its time."""
+
+IMAGE_BYTES_MAX: Final = 16 * MIB
+IMAGE_PIXELS_MAX: Final = 50_000_000
+"""A picture that is looked at for its perceptual hash; a larger one has none."""
+
 # ── Waiting ──────────────────────────────────────────────────────────────────────────────────
 
 WAIT_MS_DEFAULT: Final = 10_000
@@ -157,11 +172,110 @@ PASSAGE_CHARS_MAX: Final = 1200
 """A passage is about a paragraph: long enough to be understood alone, short enough to be quoted.
 A text of fewer characters is its own passage, and words without a space are cut anyway."""
 
+# ── Episodes (001 §7.2) ──────────────────────────────────────────────────────────────────────
+
+EPISODE_GAP_S: Final = 30 * 60
+"""A pause that ends an episode, in observed time and in the log's: half an hour later people have
+gone on to something else."""
+
+EPISODE_SESSION_GAP_S: Final = 4 * 3600
+"""The same for events of one session: a meal or a meeting does not end it, a night does."""
+
+EPISODE_EVENTS_MAX: Final = 256
+"""Events of one episode: putting it together stays a few milliseconds. What goes on longer goes on
+in a successor."""
+
+EPISODES_OPEN_MAX: Final = 32
+"""Open episodes of one scope: beyond it the one longest unheard of is sealed."""
+
+EPISODE_DUE_S: Final = 60
+"""How finely it is kept when an open episode is due: its row moves once a minute, not an event."""
+
+EPISODE_NAMED_MAX: Final = 4
+"""Events of `preceded_by` that are looked up to find an episode; one is enough."""
+
+EPISODE_TEXT_CHARS_MAX: Final = 4096
+EPISODE_GIST_CHARS_MAX: Final = 200
+EPISODE_NAME_CHARS_MAX: Final = 120
+"""Characters of an event that are read for its gist, of that one sentence, and of a name."""
+
+EPISODE_EVENT_NAMES_MAX: Final = 3
+EPISODE_TOPICS_MIN: Final = 2
+EPISODE_TOPICS_MAX: Final = 24
+EPISODE_DRIFT_EVENTS: Final = 3
+"""Names kept of an event; topics without which it says nothing about a change of topic; topics an
+episode is known by; events in a row about something else before a further one begins anew, twice as
+many within a session."""
+
+EPISODE_SESSIONS_KEPT: Final = 32
+EPISODE_SPANS_KEPT: Final = 32
+"""Sealed sessions of a scope, and sealed episodes of a scope and day, that a late event can still
+be told to follow; one row each, so it must stay small."""
+
+TICK_S: Final = 15.0
+"""How often the keeper looks for records whose time has come."""
+
+TICK_RECORDS_MAX: Final = 32
+TICKS_MAX: Final = 16
+"""Records one tick names, so that the entry is folded in milliseconds, and ticks written at once
+for one tenant; what is left waits for the next look."""
+
+# ── Beliefs (001 §7.4) ───────────────────────────────────────────────────────────────────────
+
+CONFIDENCE_FLOOR: Final = 0.3
+"""A belief that falls below it by losing support is deleted; a tenant's policy may say otherwise
+(001 §18.2.16)."""
+
+REDACTION_FACTOR: Final = 0.5
+"""What is left of a confidence when all that spoke for it was redacted (001 §11.3, phase 5)."""
+
+BELIEF_SUPPORTS_MAX: Final = 16
+"""Facts a belief names: the newest half and the heaviest; the sums are over all of them."""
+
+BELIEF_SOURCES_MAX: Final = 32
+"""Sources told apart on one belief; with that many agreeing, one more changes nothing."""
+
+BELIEF_RIVALS_MAX: Final = 8
+"""Contradicting beliefs named on one, and the latest values of a subject's predicate kept."""
+
+BELIEF_PERIODS_MAX: Final = 8
+"""Stretches of time in which one claim was true that new evidence may still join."""
+
+BELIEF_EVENTS_MAX: Final = 16
+"""Events that one revision makes point back at the belief."""
+
+CALIBRATION_DAYS: Final = 30
+CALIBRATION_SAMPLES_MIN: Final = 10
+"""The window of the Brier score (001 §7.4), and the claims a family needs for one of its own."""
+
 # ── Understanding (001 §7.5) ─────────────────────────────────────────────────────────────────
 
 SYNTHESIS_CONCEPTS_MAX: Final = 128
 """Concepts one entry may make anew, at about 0.3 ms each: a batch of the daemon stays short, and a
 larger scope takes several entries."""
+
+# ── Facts (001 §7.3) ─────────────────────────────────────────────────────────────────────────
+
+ENTITY_ALIASES_MAX: Final = 32
+"""Former names of one entity that are kept to be shown; all of them still lead to it."""
+
+FACT_SUPPORTS_MAX: Final = 16
+"""Events a fact cites: each adds a version. What is heard once more says nothing new, and leaves
+the fact as it is; beliefs count it."""
+
+FACT_RIVALS_MAX: Final = 16
+"""Claims that did not get past a fact, remembered with it; what comes beyond is kept as a conflict
+all the same, but does not return when the fact is withdrawn."""
+
+FACT_BAND: Final = 0.3
+"""How much less sure than what stands a newer claim may be and still take its place."""
+
+FACT_ENDED_S: Final = 86_400
+"""An end of something never heard of before: that it held on the day before is all we know."""
+
+FACT_LINE_SEGMENTS: Final = 32
+"""Segments in one row of a fact's line: small enough to be rewritten with every fact, and three
+rows deep at 32,000 values of one subject and predicate."""
 
 # ── Lifecycle ────────────────────────────────────────────────────────────────────────────────
 
@@ -211,6 +325,22 @@ EMBED_TEXTS_MAX: Final = 64
 
 EMBED_S_MAX: Final = 30.0
 """Seconds an embedding endpoint may take to answer."""
+
+WHOLE_CHARS_MAX: Final = 4000
+"""A longer text is found by its passages: one vector says little about several pages. Turns of a
+conversation, also an assistant's long ones, stay whole, which finds them better (measured)."""
+
+LATE_WORDS_MAX: Final = 100
+"""Words up to which a text's tokens are kept for late interaction: longer ones match anything."""
+
+TEXT_HEAP_BYTES: Final = 32 * MIB
+"""What the writer of the text index may hold before it writes a segment."""
+
+TEXT_SPARE_HITS: Final = 32
+"""Hits fetched beyond those wanted, since passages of one record are one hit."""
+
+QUERY_TERMS_MAX: Final = 64
+"""Terms of a question that are looked up; a longer one is a document."""
 
 # ── Recall (001 §8.3, §9) ────────────────────────────────────────────────────────────────────
 
@@ -269,3 +399,5 @@ assert EXPERIENCE_BODY_BYTES_MAX <= BULK_BODY_BYTES_MAX <= COMMIT_QUEUE_BYTES_MA
 assert WAIT_MS_DEFAULT <= WAIT_MS_MAX
 assert PACK_TOKENS_DEFAULT <= PACK_TOKENS_MAX
 assert PASSAGE_WORDS_MIN < PASSAGE_WORDS_MAX
+assert EPISODE_GAP_S <= EPISODE_SESSION_GAP_S
+assert EPISODE_EVENTS_MAX < 2**16, "an event's place in its episode is two bytes"
