@@ -8,7 +8,7 @@ headers and the rendering of errors: a handler decodes nothing and encodes nothi
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -66,6 +66,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     headers: dict[bytes, bytes]
     counts: RequestCounts
     table: tuple[Any, ...]
+    parts: AsyncIterator[bytes] | None = None
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
@@ -77,6 +78,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     raw: bytes | None = None
     media_type: bytes = b"application/json"
     stream: AsyncIterator[bytes] | None = None
+    pieces: Iterator[bytes] | None = None
 
 
 Handler = Callable[[Call], Awaitable[Reply]] | Callable[[Call], Reply]
@@ -103,6 +105,7 @@ class Endpoint:
     errors: tuple[type[EngineError], ...] = ()
     off_loop: bool = False
     is_open: bool = False
+    takes_bytes: bool = False
     header_names: tuple[str, ...] = ()
     decoder: Any = field(init=False, default=None, compare=False)
 
@@ -204,7 +207,8 @@ class Served:
         if endpoint.decoder is not None and (raw or not endpoint.body_optional):
             body = decode_body(endpoint.decoder, raw, endpoint.invalid)
         path = scope.get("path_params") or {}
-        call = Call(engine, caller, path, query, body, headers, self._counts, self._table)
+        parts = body_parts(receive, headers, endpoint.body_max) if endpoint.takes_bytes else None
+        call = Call(engine, caller, path, query, body, headers, self._counts, self._table, parts)
         return await self._audited(call), caller
 
     async def _handled(self, call: Call) -> Reply:
@@ -314,6 +318,9 @@ class Served:
             with contextlib.suppress(SendTimeoutError):
                 await response(scope, receive, send)  # type: ignore[arg-type]
             return
+        if reply.pieces is not None:
+            await _send_pieces(send, reply, headers)
+            return
         body = reply.raw if reply.raw is not None else _json(reply.value)
         await _send_body(send, reply.status, reply.media_type, body, headers)
 
@@ -346,6 +353,16 @@ async def _send_body(
     headers.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+async def _send_pieces(send: Send, reply: Reply, headers: list[tuple[bytes, bytes]]) -> None:
+    """Bytes that are too many to hold; the handler has said how many."""
+    assert reply.pieces is not None
+    headers.append((b"content-type", reply.media_type))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    while (piece := await asyncio.to_thread(next, reply.pieces, None)) is not None:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def send_problem(send: Send, error: EngineError, request_id: str) -> None:
@@ -402,6 +419,25 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], size_max: int
     except TimeoutError as error:
         limit_s = limits.BODY_READ_S_MAX
         raise BodyTimeout(field="body", reason=f"{limit_s} s passed", limit_s=limit_s) from error
+
+
+async def body_parts(
+    receive: Receive, headers: dict[bytes, bytes], size_max: int
+) -> AsyncIterator[bytes]:
+    """The body as it comes, for who does not want to hold it; the reader counts."""
+    declared = headers.get(b"content-length")
+    if declared is not None and declared.isdigit() and int(declared) > size_max:
+        raise _too_large(size_max)
+    more = True
+    while more:
+        try:
+            message = await asyncio.wait_for(_part(receive), limits.BLOB_IDLE_S_MAX)
+        except TimeoutError as error:
+            limit_s = limits.BLOB_IDLE_S_MAX
+            reason = f"nothing came for {limit_s} s"
+            raise BodyTimeout(field="body", reason=reason, limit_s=limit_s) from error
+        more = bool(message.get("more_body"))
+        yield message.get("body", b"")
 
 
 class _Resumed:

@@ -91,6 +91,11 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
             "required": not endpoint.body_optional,
             "content": {"application/json": {"schema": schemas[repr(endpoint.body)]}},
         }
+    if endpoint.takes_bytes:
+        raw = {"schema": {"type": "string", "format": "binary"}}
+        form = {"type": "object", "required": ["file"], "properties": {"file": raw["schema"]}}
+        content = {"application/octet-stream": raw, "multipart/form-data": {"schema": form}}
+        operation["requestBody"] = {"required": True, "content": content}
     return operation
 
 
@@ -135,6 +140,9 @@ def _responses(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
         content = {endpoint.media_type: {"schema": schema}}
         for response in responses.values():
             response["content"] = content
+    elif endpoint.media_type == "application/octet-stream":
+        raw = {"schema": {"type": "string", "format": "binary"}}
+        responses[str(endpoint.statuses[0])]["content"] = {endpoint.media_type: raw}
     with_body: tuple[type[EngineError], ...] = _WITH_BODY if endpoint.body is not None else ()
     if endpoint.capability is not None:
         with_body = (*with_body, WalUnavailable)  # its audit row could not be recorded

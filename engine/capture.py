@@ -10,6 +10,7 @@ from engine.commit import Desk, encode_body
 from engine.read import entry_state, find_event
 from engine.state.kv import StoreWriteFailed
 from engine.state.names import TENANT
+from projectors.blobs import cited
 from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import Experience
@@ -209,10 +210,20 @@ class Experiences:
         desk.audit(self._caller, self._decision, about)
         return written
 
+    def _require_blobs(self, desk: Desk, at: int, envelope: Envelope) -> None:
+        """What an experience cites must be there (001 §8.13), and of this tenant."""
+        for field, blob_id in cited(envelope):
+            raw = parse_id("blob", blob_id)
+            if raw is None or desk.overlay.get(self._tenant_no, "blobs", raw) is None:
+                item = f"items[{self._batch.places[at]}]." if self._batch else ""
+                reason = f"there is no blob {blob_id[:80]!r}; upload it first"
+                raise InvalidEnvelope(field=item + field, reason=reason)
+
     def _write(self, desk: Desk, at: int, sealed: Sealed) -> Written:
         scope = sealed.body.envelope.scope
         earlier = desk.replayed(self._tenant_no, sealed.idem)
         if earlier is None:
+            self._require_blobs(desk, at, sealed.body.envelope)
             entry = desk.add(
                 self._caller,
                 sealed.body,

@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from engine import announcer, audit, daemon, lifecycle
 from engine.announcer import Announcer
 from engine.audit import Trail, days_of
+from engine.blobs import sweep
 from engine.clock import Clock
 from engine.commit import Committer, Desk
 from engine.cursor import Cursors
@@ -28,6 +29,7 @@ from engine.shared_rates import SharedRates
 from engine.state import log as log_state
 from engine.state import names as names_state
 from engine.state.anchors import Anchors
+from engine.state.blob_files import Blobs, FileBlobs, MemoryBlobs
 from engine.state.directory import Directory
 from engine.state.integrity import check_tail
 from engine.state.keys import load_secret, sync_directory, write_durably
@@ -86,6 +88,7 @@ class Stores:
     master: bytes
     anchors: Anchors | None = None
     disk: Disk | None = None
+    blobs: Blobs = field(default_factory=MemoryBlobs)
 
     def close(self) -> None:
         """Release both databases."""
@@ -120,6 +123,11 @@ class Engine:
     verifier: Verifier | None
     cursors: Cursors
     entries: EntryReader
+
+    @property
+    def blobs(self) -> Blobs:
+        """Where bytes lie that are no text."""
+        return self.stores.blobs
 
     def entry_of(self, row: Row) -> Entry:
         """A row of the log as an entry."""
@@ -157,7 +165,8 @@ def open_stores(settings: Settings, *, read_only: bool = False) -> Stores:
     except BaseException:
         kv.close()
         raise
-    return Stores(kv=kv, vault_kv=vault_kv, master=master, anchors=anchors, disk=disk)
+    blobs = FileBlobs(data / "blobs")
+    return Stores(kv=kv, vault_kv=vault_kv, master=master, anchors=anchors, disk=disk, blobs=blobs)
 
 
 def _check_format(data: Path) -> None:
@@ -276,6 +285,7 @@ async def start(engine: Engine, *, run_daemon: bool = True) -> None:
         check_tail(engine.log, engine.stores.anchors)
     engine.log.prepare()
     rebuild_inline(engine.inline, engine.log, engine.entry_of)
+    sweep(engine)
     engine.daemon.prepare()
     loop = asyncio.get_running_loop()
     engine.lifecycle.bind(loop)

@@ -15,8 +15,10 @@ from engine.rebuild import ViewDigest, digests, replay_inline, replay_stages
 from engine.settings import Settings
 from engine.state.integrity import LogReport, verify_log
 from engine.state.kv import CorruptStore, StoreError
+from engine.state.names import TENANT
 from engine.state.rocks import RocksKV
 from engine.state.views import Unit
+from schemas.entry import Directive, StoreBlob
 from schemas.times import Instant, from_us
 
 Progress = Callable[[str, int, int], None]
@@ -97,6 +99,7 @@ def verify(
             engine.log, engine.kv, stores.anchors, lambda done, total: progress("log", done, total)
         )
         _read_every_row(engine, progress)
+        _read_every_blob(engine, progress)
         views = _replayed(engine, progress, scratch) if replay else []
     return VerifyReport(log=report, views=views)
 
@@ -109,6 +112,22 @@ def _read_every_row(engine: Engine, progress: Progress) -> None:
         for _ in kv.scan(family):
             pass
         progress("tables", done, len(families))
+
+
+def _read_every_blob(engine: Engine, progress: Progress) -> None:
+    """Every blob opens with its key and is what was uploaded."""
+    tenants = [number for number, _ in engine.names.all(TENANT, 0)]
+    rows = [(no, *row) for no in tenants for row in engine.inline.scan(no, "blobs")]
+    for done, (tenant_no, raw, row) in enumerate(rows, start=1):
+        command = engine.entry_of(engine.log.read_many([row.offset])[0]).body
+        assert isinstance(command, Directive), "a blob's row leads to the entry that stored it"
+        assert isinstance(command.command, StoreBlob), "and that entry holds its key"
+        digest = sha256()
+        for piece in engine.blobs.read(tenant_no, raw, command.command.key):
+            digest.update(piece)
+        if digest.hexdigest() != row.sha256:
+            raise CorruptStore(f"blob {raw.hex()} is not the bytes that were uploaded")
+        progress("blobs", done, len(rows))
 
 
 def _replayed(engine: Engine, progress: Progress, scratch: Path | None) -> list[ViewComparison]:
@@ -183,6 +202,8 @@ def copy_stores(
         if (data / name).exists():
             (destination / name).parent.mkdir(mode=0o700, exist_ok=True)
             shutil.copy2(data / name, destination / name)
+    if (data / "blobs").exists():
+        shutil.copytree(data / "blobs", destination / "blobs")
     files = _hashed(destination, progress)
     manifest = BackupManifest(
         created_at=from_us(engine.clock.now_us()), head=head, chain=chain.hex(), files=files

@@ -5,16 +5,18 @@ STAGES run in the daemon. This is the only place where their order is written.
 """
 
 from projectors.base import Projector, Stage
+from projectors.blobs import BLOBS
 from projectors.control import CONTROL
 from projectors.derives import DERIVES
+from projectors.episodes import EPISODES, SEALS
 from projectors.phrases import PHRASES
 from projectors.vocabularies import VOCABULARIES, VOCABULARIES_INLINE
 
-INLINE: tuple[Projector, ...] = (CONTROL, VOCABULARIES_INLINE, PHRASES)
+INLINE: tuple[Projector, ...] = (CONTROL, BLOBS, VOCABULARIES_INLINE, PHRASES)
 
 STAGES: tuple[Stage, ...] = (
-    Stage("extracted", (VOCABULARIES, DERIVES)),
+    Stage("extracted", (VOCABULARIES, EPISODES, DERIVES)),
     Stage("indexed", ()),
     Stage("consolidated", ()),
-    Stage("compressed", ()),
+    Stage("compressed", (SEALS,)),
 )

@@ -148,6 +148,36 @@ class Synthesize(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     after: str | None = None
 
 
+class StoreBlob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="store_blob"):
+    """Bytes were kept under this id. Their key is here: with this payload it is destroyed."""
+
+    blob_id: str
+    size_bytes: int
+    sha256: str
+    content_type: str
+    digest: bytes
+    key: bytes
+    sniffed: str | None = None
+    filename: str | None = None
+    perceptual_hash: str | None = None
+
+
+class DropBlob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="drop_blob"):
+    """A blob that nothing cites was taken away."""
+
+    blob_id: str
+
+
+class Tick(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="tick"):
+    """Time has passed and nothing else was written: these records may be due.
+
+    Projectors know time from entries only; whether a record is due by this one's they see
+    themselves. Nobody's command: the engine writes it when something may be due, else never.
+    """
+
+    due: list[str]
+
+
 Command = (
     Cancel
     | Park
@@ -162,6 +192,9 @@ Command = (
     | SetPhrase
     | DropPhrase
     | Synthesize
+    | Tick
+    | StoreBlob
+    | DropBlob
 )
 
 
@@ -189,7 +222,10 @@ KINDS: dict[type[Body], int] = {Experience: 1, Directive: 2, Annotation: 3}
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of the log. `body` is None when the payload was erased."""
+    """One row of the log. `body` is None when the payload was erased.
+
+    `into_scope` is where its records go when that is another scope than its own (001 §3.5.3).
+    """
 
     offset: int
     id: bytes
@@ -202,6 +238,18 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     recorded_at: datetime
     kind: int
     body: Body | None
+    into_scope: str = ""
+    into_scope_no: int = 0
+
+    @property
+    def home_scope(self) -> str:
+        """The scope in which what follows from the entry lives."""
+        return self.into_scope if self.into_scope_no else self.scope
+
+    @property
+    def home_scope_no(self) -> int:
+        """The number of that scope."""
+        return self.into_scope_no or self.scope_no
 
     @property
     def envelope(self) -> Envelope | None:
@@ -214,3 +262,9 @@ def scope_of(body: Body) -> str:
     if isinstance(body, Experience):
         return body.envelope.scope
     return body.scope or ""
+
+
+def into_scope_of(body: Body | None) -> str:
+    """The scope an experience is to be consolidated into; the empty string for none."""
+    directives = body.envelope.directives if isinstance(body, Experience) else None
+    return (directives.consolidate_into or "") if directives is not None else ""

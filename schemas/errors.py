@@ -11,12 +11,12 @@
   x Denied             ask for a capability
       PolicyDenied · NotAMember
   x NotFound           it is not here
-      ResourceDeleted · LifecycleExpired
+      ResourceDeleted · LifecycleExpired · PackExpired
   x Conflict           read again, then decide
       IdempotencyConflict · ScopeExists · ScopeHasRecords
   x RateLimited        wait, then retry
   x Unavailable        retry as is
-      WalUnavailable · LayerUnavailable · Overloaded
+      WalUnavailable · LayerUnavailable · AnswerUnavailable · Overloaded
   x Internal           a bug of ours; retry once, then report it
 
 The codes are those of 001 §16; where the seed has none, ours follow its casing. HTTP statuses live
@@ -241,6 +241,13 @@ class LifecycleExpired(NotFound):
     summary = "The lifecycle id is older than the replay buffer."
 
 
+class PackExpired(NotFound):
+    """The pack is older than sixty seconds, or there never was one."""
+
+    code = "PACK_EXPIRED"
+    summary = "The pack is no longer known."
+
+
 class Conflict(EngineError):
     """The state is not what the request assumed."""
 
@@ -267,6 +274,13 @@ class ScopeHasRecords(Conflict):
 
     code = "SCOPE_HAS_RECORDS"
     summary = "The scope still holds records."
+
+
+class BlobInUse(Conflict):
+    """Events cite the blob; it goes with the last of them."""
+
+    code = "BLOB_IN_USE"
+    summary = "Events still cite the blob."
 
 
 class RateLimited(EngineError):
@@ -297,6 +311,13 @@ class LayerUnavailable(Unavailable):
 
     code = "DERIVED_LAYER_UNAVAILABLE"
     summary = "A derived layer is degraded."
+
+
+class AnswerUnavailable(Unavailable):
+    """The model that was named cannot be had; the published client looks for this code."""
+
+    code = "ANSWER_UNAVAILABLE"
+    summary = "The answer model cannot be reached."
 
 
 class Overloaded(Unavailable):

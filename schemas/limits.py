@@ -232,6 +232,9 @@ REDACTION_FACTOR: Final = 0.5
 BELIEF_SUPPORTS_MAX: Final = 16
 """Facts a belief names: the newest half and the heaviest; the sums are over all of them."""
 
+BELIEF_TELLINGS_MAX: Final = 16
+"""Tellings of one fact that can be taken back one by one: as many events as a fact cites."""
+
 BELIEF_SOURCES_MAX: Final = 32
 """Sources told apart on one belief; with that many agreeing, one more changes nothing."""
 
@@ -338,6 +341,28 @@ TEXT_HEAP_BYTES: Final = 32 * MIB
 
 TEXT_SPARE_HITS: Final = 32
 """Hits fetched beyond those wanted, since passages of one record are one hit."""
+
+EXACT_ROWS_MAX: Final = 32_768
+"""Rows of a block compared one by one (2 ms); a larger one gets a graph, in the background."""
+
+BLOCKS_BYTES_MAX: Final = 1024 * MIB
+"""Vectors and columns in memory: about 800,000 documents of 256 dimensions. The scopes not asked
+about for longest leave first and are read from the disk again, at about 10 µs a document."""
+
+INDEX_ENTRIES_MAX: Final = 64
+"""Entries the indexer takes at once: a few milliseconds, so that requests are not held up."""
+
+INDEX_PENDING_MAX: Final = 4096
+"""Documents added to the text index before a commit is due, however busy it is."""
+
+INDEX_COMMIT_S: Final = 0.1
+"""Pause between two commits of the text index: each costs 10 ms of work and some fsyncs."""
+
+INDEX_BUILD_COMMIT_S: Final = 5.0
+"""The same for a generation that is being built and that nobody reads."""
+
+INDEX_RETRY_S_MAX: Final = 30.0
+"""The longest pause before an embedding endpoint or a full disk is tried again."""
 
 QUERY_TERMS_MAX: Final = 64
 """Terms of a question that are looked up; a longer one is a document."""

@@ -4,6 +4,7 @@ from api.endpoint import Endpoint
 from api.v1 import (
     admin,
     audit,
+    blobs,
     events,
     experience,
     identity,
@@ -18,6 +19,7 @@ from api.v1 import (
 ENDPOINTS: tuple[Endpoint, ...] = (
     *experience.ENDPOINTS,
     *events.ENDPOINTS,
+    *blobs.ENDPOINTS,
     *lifecycle.ENDPOINTS,
     *scopes.ENDPOINTS,
     *vocabularies.ENDPOINTS,

@@ -72,12 +72,6 @@ CONTENTS = [
         {"kind": "triple", "triple": CONTACT},
         id="triple with a literal",
     ),
-    pytest.param({"blob_id": "blob_1"}, {"kind": "blob_ref", "blob_id": "blob_1"}, id="blob"),
-    pytest.param(
-        {"blob_id": "blob_2", "transcript": "hello"},
-        {"kind": "blob_ref", "blob_id": "blob_2", "transcript": "hello"},
-        id="transcript",
-    ),
 ]
 """What the client is given, and the event's content afterwards."""
 
@@ -91,6 +85,16 @@ def test_each_kind_of_content_is_written_and_read(ines, scope, given, kept):
     assert "indexed" in written["stages_completed"]
     assert (written["event_id"], ME) == (event["id"], event["caller"])
     assert kept == event["content"]
+
+
+@pytest.mark.parametrize("more", [{}, {"transcript": "hello"}], ids=["blob", "transcript"])
+def test_a_blob_is_uploaded_and_cited(ines, scope, more):
+    """The client uploads raw bytes, and an experience is about them."""
+    uploaded = ines.upload_blob(b"the words of a page", "text/plain")
+    ines.experience(scope, blob_id=uploaded["blob_id"], wait="indexed", **more)
+    (event,) = ines.events(scope)["items"]
+
+    assert {"kind": "blob_ref", "blob_id": uploaded["blob_id"]} | more == event["content"]
 
 
 def test_hints_of_language_and_time_are_kept(ines, scope):

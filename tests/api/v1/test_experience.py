@@ -53,7 +53,7 @@ def test_wait_answers_when_the_stage_has_run(api, envelope, wait, status, done):
     assert STAGES[:done] == receipt["stages_completed"][:done]
     assert receipt["stages_completed"][-1] == receipt["status"]
     assert STAGES.index(status) <= STAGES.index(receipt["status"])
-    assert [] == receipt["derives"]
+    assert done == 1 or any(ref.startswith("ep_") for ref in receipt["derives"])
     assert {"capture"} <= set(receipt["elapsed_ms"])
     assert "_partial" not in receipt
 
@@ -84,12 +84,13 @@ def test_wait_takes_the_known_values(api, envelope, head, query, field):
 
 def test_every_content_kind_is_kept_as_it_came(api, envelope):
     """The five kinds of content are stored and read back exactly as submitted (001 §7.1)."""
-    media = [{"blob_id": "blob_1", "content_type": "image/png", "hints": {"page": 1}}]
+    blob_id = api.post("/v1/blobs", content=b"a page").json()["blob_id"]
+    media = [{"blob_id": blob_id, "content_type": "image/png", "hints": {"page": 1}}]
     kinds = [
         {"kind": "message", "role": "tool", "text": "ça va 🙂", "media": media},
         {"kind": "text", "text": "prose\nwith\u0000a NUL"},
         {"kind": "json", "data": {"a": [1, 2.5, None, True, {"deep": "er"}]}},
-        {"kind": "blob_ref", "blob_id": "blob_1", "transcript": "words"},
+        {"kind": "blob_ref", "blob_id": blob_id, "transcript": "words"},
         {
             "kind": "triple",
             "triple": {
