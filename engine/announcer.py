@@ -203,7 +203,10 @@ def _compressed(report: StageReport, *, owned: bool) -> list[tuple[str, dict[str
     """One note an episode sealed; concepts with the first. Nothing happened: nothing is said."""
     puts = [change for change in report.changes if isinstance(change, Put)]
     concepts = [c.record_id for c in puts if c.table == "concepts" and c.record_id is not None]
-    sealed = [c.value for c in puts if isinstance(c.value, Episode) and c.value.sealed]
+    # Sealed here, and not only given a link: the version before was open.
+    episodes = [c.value for c in puts if isinstance(c.value, Episode)]
+    opened = {episode.id for episode in episodes if not episode.sealed}
+    sealed = [episode for episode in episodes if episode.sealed and episode.id in opened]
     if not sealed:
         nothing_sealed = {"episode_id": None, "understanding_ids": concepts}
         return [("compressed", nothing_sealed)] if concepts else []

@@ -110,7 +110,11 @@ class CausalLink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True):
-    """A bounded span of related events. Sealed at compress: then `events` never changes."""
+    """A bounded span of related events. Sealed at compress: then `events` never changes.
+
+    `excluded` are those of its events that were cancelled after that; the rest of the record no
+    longer speaks of them.
+    """
 
     id: str
     scope: str
@@ -132,6 +136,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     session: str | None = None
     causal_predecessor: str | None = None
     causal_successor: str | None = None
+    excluded: list[str] = []
     partial: bool = msgspec.field(default=False, name="_partial")
     partial_reason: EpisodePartial | None = msgspec.field(default=None, name="_partial_reason")
     progress: float | None = msgspec.field(default=None, name="_progress")

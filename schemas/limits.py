@@ -251,6 +251,54 @@ CALIBRATION_DAYS: Final = 30
 CALIBRATION_SAMPLES_MIN: Final = 10
 """The window of the Brier score (001 §7.4), and the claims a family needs for one of its own."""
 
+# ── Episodes (001 §7.2) ──────────────────────────────────────────────────────────────────────
+
+EPISODE_GAP_S: Final = 30 * 60
+"""A pause that ends an episode, in observed time and in the log's: half an hour later people have
+gone on to something else."""
+
+EPISODE_SESSION_GAP_S: Final = 4 * 3600
+"""The same for events of one session: a meal or a meeting does not end it, a night does."""
+
+EPISODE_EVENTS_MAX: Final = 256
+"""Events of one episode: putting it together stays a few milliseconds. What goes on longer goes on
+in a successor."""
+
+EPISODES_OPEN_MAX: Final = 32
+"""Open episodes of one scope: beyond it the one longest unheard of is sealed."""
+
+EPISODE_DUE_S: Final = 60
+"""How finely it is kept when an open episode is due: its row moves once a minute, not an event."""
+
+EPISODE_NAMED_MAX: Final = 4
+"""Events of `preceded_by` that are looked up to find an episode; one is enough."""
+
+EPISODE_TEXT_CHARS_MAX: Final = 4096
+EPISODE_GIST_CHARS_MAX: Final = 200
+EPISODE_NAME_CHARS_MAX: Final = 120
+"""Characters of an event that are read for its gist, of that one sentence, and of a name."""
+
+EPISODE_EVENT_NAMES_MAX: Final = 3
+EPISODE_TOPICS_MIN: Final = 2
+EPISODE_TOPICS_MAX: Final = 24
+EPISODE_DRIFT_EVENTS: Final = 3
+"""Names kept of an event; topics without which it says nothing about a change of topic; topics an
+episode is known by; events in a row about something else before a further one begins anew, twice as
+many within a session."""
+
+EPISODE_SESSIONS_KEPT: Final = 32
+EPISODE_SPANS_KEPT: Final = 32
+"""Sealed sessions of a scope, and sealed episodes of a scope and day, that a late event can still
+be told to follow; one row each, so it must stay small."""
+
+TICK_S: Final = 15.0
+"""How often the keeper looks for records whose time has come."""
+
+TICK_RECORDS_MAX: Final = 32
+TICKS_MAX: Final = 16
+"""Records one tick names, so that the entry is folded in milliseconds, and ticks written at once
+for one tenant; what is left waits for the next look."""
+
 # ── Understanding (001 §7.5) ─────────────────────────────────────────────────────────────────
 
 SYNTHESIS_CONCEPTS_MAX: Final = 128
@@ -422,6 +470,8 @@ assert BULK_ITEMS_MAX <= COMMIT_ENTRIES_MAX, "a bulk call is one atomic batch"
 assert VAULT_SLOTS_AHEAD >= 2 * COMMIT_ENTRIES_MAX, "a commit must not wait for keys"
 assert EXPERIENCE_BODY_BYTES_MAX <= BULK_BODY_BYTES_MAX <= COMMIT_QUEUE_BYTES_MAX
 assert WAIT_MS_DEFAULT <= WAIT_MS_MAX
+assert EPISODE_GAP_S <= EPISODE_SESSION_GAP_S
+assert EPISODE_EVENTS_MAX < 2**16, "an event's place in its episode is two bytes"
 assert PACK_TOKENS_DEFAULT <= PACK_TOKENS_MAX
 assert PASSAGE_WORDS_MIN < PASSAGE_WORDS_MAX
 assert EPISODE_GAP_S <= EPISODE_SESSION_GAP_S

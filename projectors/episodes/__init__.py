@@ -1,0 +1,41 @@
+"""Which events belong together, and what was that?  Episodes: opened, extended, sealed (001 §7.2).
+
+Two projectors, for two stages: `EPISODES` groups events as they are extracted, `SEALS` seals what
+is over at compress. Readers of an open episode use `compose` with the members `known` to them.
+"""
+
+from collections.abc import Iterator
+
+from msgspec import UNSET
+
+from projectors.base import Change, Projector, View
+from projectors.episodes.compose import compose
+from projectors.episodes.grouping import take
+from projectors.episodes.rows import TABLES, Member, due_episode, due_s, known
+from projectors.episodes.sealing import seal, withdraw
+from projectors.episodes.signs import signs_of
+from schemas.entry import Cancel, Directive, Entry, Experience
+from schemas.envelope import Envelope
+
+__all__ = ["EPISODES", "SEALS", "Member", "compose", "due_episode", "due_s", "known"]
+
+
+def project(entry: Entry, view: View) -> Iterator[Change]:
+    """Group an event with those it belongs to; take a cancelled one out again."""
+    match entry.body:
+        case Experience(envelope=envelope) if _is_wanted(envelope):
+            yield from take(entry, signs_of(entry, envelope), view)
+        case Directive(command=Cancel() as cancel):
+            yield from withdraw(entry, cancel, view)
+        case _:
+            return
+
+
+def _is_wanted(envelope: Envelope) -> bool:
+    """Whether the client wants episodes made of this event (001 §3.5.3)."""
+    asked = envelope.directives
+    return asked is None or asked.extract is UNSET or "episodes" in asked.extract
+
+
+EPISODES = Projector(name="episodes", version=1, tables=TABLES, project=project)
+SEALS = Projector(name="seals", version=1, tables={}, project=seal)
