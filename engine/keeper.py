@@ -1,4 +1,4 @@
-"""Who does the recurring chores?  Anchors, disk, buffered syncs, pruning, the loop's pulse."""
+"""Who does the recurring chores?  Anchors, disk, syncs, pruning, ticks, the loop's pulse."""
 
 import asyncio
 
@@ -8,6 +8,7 @@ from engine.disk import Disk
 from engine.state.anchors import Anchor, Anchors
 from engine.state.kv import StoreError
 from engine.state.names import TENANT
+from engine.ticks import Ticks
 from schemas import limits
 
 _TICK_S = 0.05
@@ -36,6 +37,7 @@ class Keeper:
         self._clock = committer.clock
         self.anchors = anchors
         self.disk = disk
+        self.ticks = Ticks(committer, daemon.unit)
         self.loop_lag_ms = 0.0
         self.failure: str | None = None
         self._task: asyncio.Task[None] | None = None
@@ -56,7 +58,7 @@ class Keeper:
         await self._anchor(force=True)
 
     async def _run(self) -> None:
-        disk_at = prune_at = self._clock.elapsed_s()
+        disk_at = prune_at = tick_at = self._clock.elapsed_s()
         # A server that never runs for an hour keeps its retention all the same.
         retain_at = prune_at - _RETAIN_S + _PRUNE_S
         while True:
@@ -72,6 +74,9 @@ class Keeper:
                 if now - disk_at >= _DISK_S:
                     disk_at = now
                     self._watch_disk()
+                if now - tick_at >= limits.TICK_S:
+                    tick_at = now
+                    await self.ticks.look()
                 if now - prune_at >= _PRUNE_S:
                     prune_at = now
                     await asyncio.to_thread(self.prune)

@@ -11,13 +11,13 @@ from msgspec import UNSET
 from projectors.base import Change, Projector, View
 from projectors.episodes.compose import compose
 from projectors.episodes.grouping import take
-from projectors.episodes.rows import TABLES, Member, due_episode, due_s, known
+from projectors.episodes.rows import TABLES, Member, due_before, due_episode, known
 from projectors.episodes.sealing import seal, withdraw
 from projectors.episodes.signs import signs_of
 from schemas.entry import Cancel, Directive, Entry, Experience
 from schemas.envelope import Envelope
 
-__all__ = ["EPISODES", "SEALS", "Member", "compose", "due_episode", "due_s", "known"]
+__all__ = ["EPISODES", "SEALS", "Member", "compose", "due_before", "due_episode", "known"]
 
 
 def project(entry: Entry, view: View) -> Iterator[Change]:

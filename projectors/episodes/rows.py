@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from projectors.base import Change, Drop, Put, View
+from projectors.base import View
 from projectors.records import Mark, Moved, tables_of
 from schemas import limits
 from schemas.times import to_us
@@ -123,9 +123,9 @@ def due_key(due: int, episode: bytes) -> bytes:
     return due.to_bytes(8, "big") + episode
 
 
-def due_s(key: bytes) -> int:
-    """When the episode of a row of `episode_due` is due, in seconds since 1970."""
-    return int.from_bytes(key[:8], "big") * limits.EPISODE_DUE_S
+def due_before(now_us: int) -> bytes:
+    """The end of the rows of `episode_due` whose time has come."""
+    return (now_us // (limits.EPISODE_DUE_S * _S) + 1).to_bytes(8, "big")
 
 
 def due_episode(key: bytes) -> bytes:
@@ -167,30 +167,3 @@ def members_of(view: View, episode: bytes, count: int) -> list[Member]:
         for ordinal in range(count)
         if (row := view.get("episode_events", member_key(episode, ordinal))) is not None
     ]
-
-
-class Pending:
-    """Rows being changed for one entry: what was just written here is read back from here."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-        self._rows: dict[tuple[str, bytes], msgspec.Struct | None] = {}
-
-    def get(self, table: str, key: bytes) -> msgspec.Struct | None:
-        """The row as this entry leaves it so far."""
-        place = (table, key)
-        if place in self._rows:
-            return self._rows[place]
-        row: msgspec.Struct | None = self._view.get(table, key)
-        return row
-
-    def put(self, table: str, key: bytes, value: msgspec.Struct | None) -> None:
-        """This row is now so; None drops it."""
-        self._rows[table, key] = value
-
-    def changes(self) -> list[Change]:
-        """What it comes to, each row once."""
-        return [
-            Drop(table=table, key=key) if value is None else Put(table=table, key=key, value=value)
-            for (table, key), value in self._rows.items()
-        ]

@@ -10,14 +10,13 @@ from datetime import datetime
 
 import msgspec
 
-from projectors.base import Change, Close, Drop, Put, View
+from projectors.base import Change, Close, Draft, Drop, Put, View
 from projectors.episodes.compose import compose
 from projectors.episodes.rows import (
     Ending,
     Member,
     Open,
     OpenIn,
-    Pending,
     Sessions,
     Span,
     Spans,
@@ -50,14 +49,14 @@ def seal(entry: Entry, view: View) -> Iterator[Change]:
             ends = [(raw, None) for raw in _due(due, to_us(entry.recorded_at), view)]
         case _:
             return
-    pending = Pending(view)
+    draft = Draft(view)
     sealed: list[str] = []
     for raw, successor in ends:
-        changes = list(_end(entry.recorded_at, raw, successor, view, pending))
+        changes = list(_end(entry.recorded_at, raw, successor, view, draft))
         if changes:
             sealed.append(format_id("ep", raw))
             yield from changes
-    yield from pending.changes()
+    yield from draft.changes()
     if sealed:
         yield moved("episodes", entry.offset, [*_moved_before(entry, view), *sealed])
 
@@ -77,7 +76,7 @@ def _moved_before(entry: Entry, view: View) -> list[str]:
 
 
 def _end(
-    at: datetime, raw: bytes, successor: bytes | None, view: View, pending: Pending
+    at: datetime, raw: bytes, successor: bytes | None, view: View, draft: Draft
 ) -> Iterator[Change]:
     record: Episode | None = view.get("episodes", raw)
     if record is None or record.recorded_to is not None:
@@ -104,8 +103,8 @@ def _end(
         partial_reason=None,
     )
     yield from _leave(raw, state)
-    _free(raw, state, pending)
-    _remember(raw, state, pending)
+    _free(raw, state, draft)
+    _remember(raw, state, draft)
 
 
 def _again(
@@ -123,10 +122,10 @@ def _leave(raw: bytes, state: Open) -> Iterator[Change]:
     yield Drop(table="episode_due", key=due_key(state.due, raw))
 
 
-def _free(raw: bytes, state: Open, pending: Pending) -> None:
+def _free(raw: bytes, state: Open, draft: Draft) -> None:
     """Give back the slot, if it is still this episode's."""
     key = scope_key(state.scope_no)
-    places = pending.get("episode_scopes", key)
+    places = draft.get("episode_scopes", key)
     assert isinstance(places, OpenIn), "an open episode stands in its scope"
     until_us = places.sealed_until_us
     if state.session is None:
@@ -135,28 +134,28 @@ def _free(raw: bytes, state: Open, pending: Pending) -> None:
     if slots.get(state.slot) == raw:
         slots = {slot: held for slot, held in slots.items() if held != raw}
     if slots is not places.slots or until_us != places.sealed_until_us:
-        pending.put("episode_scopes", key, OpenIn(slots, until_us))
+        draft.put("episode_scopes", key, OpenIn(slots, until_us))
 
 
-def _remember(raw: bytes, state: Open, pending: Pending) -> None:
+def _remember(raw: bytes, state: Open, draft: Draft) -> None:
     """Let late events find their way: by session, or by the days it took place on."""
     if state.session is not None:
         key = scope_key(state.scope_no)
-        known = pending.get("episode_sessions", key)
+        known = draft.get("episode_sessions", key)
         last = dict(known.last) if isinstance(known, Sessions) else {}
         last.pop(state.session, None)
         last[state.session] = raw
         if len(last) > limits.EPISODE_SESSIONS_KEPT:
             del last[next(iter(last))]
-        pending.put("episode_sessions", key, Sessions(last))
+        draft.put("episode_sessions", key, Sessions(last))
         return
     first, final = from_us(state.started_us).toordinal(), from_us(state.ended_us).toordinal()
     for day in range(max(first, final - _DAYS_MAX + 1), final + 1):
         key = spans_key(state.scope_no, day)
-        known = pending.get("episode_spans", key)
+        known = draft.get("episode_spans", key)
         spans = known.spans if isinstance(known, Spans) else []
         span = Span(state.started_us, state.ended_us, raw)
-        pending.put("episode_spans", key, Spans([*spans, span][-limits.EPISODE_SPANS_KEPT :]))
+        draft.put("episode_spans", key, Spans([*spans, span][-limits.EPISODE_SPANS_KEPT :]))
 
 
 # ── withdrawing an event ─────────────────────────────────────────────────────────────────────
@@ -191,10 +190,10 @@ def _withdrawn(
     if not left:
         yield Close(table="episodes", key=raw, recorded_to=entry.recorded_at)
         if state is not None:
-            pending = Pending(view)
+            draft = Draft(view)
             yield from _leave(raw, state)
-            _free(raw, state, pending)
-            yield from pending.changes()
+            _free(raw, state, draft)
+            yield from draft.changes()
     elif state is not None:
         yield Put(table="episode_open", key=raw, value=_without(state, left))
     else:
