@@ -79,6 +79,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     media_type: bytes = b"application/json"
     stream: AsyncIterator[bytes] | None = None
     pieces: Iterator[bytes] | None = None
+    tier: str | None = None
 
 
 Handler = Callable[[Call], Awaitable[Reply]] | Callable[[Call], Reply]
@@ -106,6 +107,10 @@ class Endpoint:
     off_loop: bool = False
     is_open: bool = False
     takes_bytes: bool = False
+    is_read: bool = False
+    """It asks with a body and changes nothing: charged as a read."""
+    is_experimental: Callable[[Any], bool] | None = None
+    """Whether a body asks for a part of the endpoint that is not as settled as the rest."""
     header_names: tuple[str, ...] = ()
     decoder: Any = field(init=False, default=None, compare=False)
 
@@ -129,10 +134,8 @@ class Served:
         self._defaults: Any = None
         self._engine = engine
         self._counts = counts
-        self._stability = [(b"x-cortex-stability", endpoint.tier.encode())]
-        if endpoint.tier == EXPERIMENTAL:
-            self._stability.append((b"x-cortex-experimental-notice", _NOTICE))
-        self._is_write = endpoint.method not in ("GET", "HEAD")
+        self._stability = _stability(endpoint.tier)
+        self._is_write = endpoint.method not in ("GET", "HEAD") and not endpoint.is_read
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Answer one request; whatever goes wrong is said in the envelope."""
@@ -153,7 +156,7 @@ class Served:
             raise
         else:
             status = reply.status
-            said = [*self._said(caller), *limited, *reply.headers]
+            said = [*self._said(caller, reply.tier), *limited, *reply.headers]
             said.append((b"x-cortex-request-id", request_id.encode()))
             await self._send(scope, receive, send, reply, said)
         self._count(status, started)
@@ -183,7 +186,7 @@ class Served:
         endpoint, engine = self.endpoint, self._engine
         started_us = engine.clock.now_us()
         caller = await authenticate(engine, headers, is_open=endpoint.is_open)
-        self._check_tier()
+        self._check_tier(endpoint.tier)
         self._charge(caller, limited)
         raw = b""
         if endpoint.decoder is not None:
@@ -209,7 +212,10 @@ class Served:
         path = scope.get("path_params") or {}
         parts = body_parts(receive, headers, endpoint.body_max) if endpoint.takes_bytes else None
         call = Call(engine, caller, path, query, body, headers, self._counts, self._table, parts)
-        return await self._audited(call), caller
+        if endpoint.is_experimental is None or not endpoint.is_experimental(body):
+            return await self._audited(call), caller
+        self._check_tier(EXPERIMENTAL)
+        return msgspec.structs.replace(await self._audited(call), tier=EXPERIMENTAL), caller
 
     async def _handled(self, call: Call) -> Reply:
         handler = self.endpoint.handler
@@ -278,10 +284,10 @@ class Served:
                 retry_after_s=allowance.retry_after_s,
             )
 
-    def _check_tier(self) -> None:
+    def _check_tier(self, tier: str) -> None:
         """The experimental surface is asked for, outside presets that have it on (001 §2.4.3)."""
         engine = self._engine
-        if self.endpoint.tier != EXPERIMENTAL or engine.policies.preset.experimental:
+        if tier != EXPERIMENTAL or engine.policies.preset.experimental:
             return
         if not engine.settings.enable_experimental:
             raise NotFound(
@@ -290,14 +296,15 @@ class Served:
                 remediation="set CORTEX_ENABLE_EXPERIMENTAL=1",
             )
 
-    def _said(self, caller: Caller) -> list[tuple[bytes, bytes]]:
+    def _said(self, caller: Caller, tier: str | None) -> Headers:
         """Stability, and on a gated answer what policy said of its capability (001 §6.8)."""
         capability = self.endpoint.capability
+        stability = self._stability if tier is None else _stability(tier)
         if capability is None:
-            return [*self._stability]
-        tier = self._engine.policies.decide(caller, capability, None).tier
-        said = f"tier={tier}; decision=allow; capability={capability}".encode()
-        return [*self._stability, (b"x-cortex-policy", said)]
+            return [*stability]
+        speaker = self._engine.policies.decide(caller, capability, None).tier
+        said = f"tier={speaker}; decision=allow; capability={capability}".encode()
+        return [*stability, (b"x-cortex-policy", said)]
 
     async def _send(
         self,
@@ -335,6 +342,12 @@ class Served:
         ]
         body = render(error, request_id)
         await _send_body(send, status_of(error), b"application/json", body, headers)
+
+
+def _stability(tier: str) -> Headers:
+    """How settled an answer's shape is (001 §2.4.4)."""
+    said = [(b"x-cortex-stability", tier.encode())]
+    return [*said, (b"x-cortex-experimental-notice", _NOTICE)] if tier == EXPERIMENTAL else said
 
 
 def _scope_of(call: Call) -> str | None:
