@@ -145,10 +145,16 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
 # ── facts (001 §7.3) ─────────────────────────────────────────────────────────────────────────
 
 FactPartial = Literal["extraction_pending", "conflict_unresolved", "supporting_evidence_redacted"]
+Cardinality = Literal["single", "multi"]
+Trust = Literal["high", "low"]
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
-    """A triple with both times. `version` counts what was ever known of it under this id."""
+    """A triple with both times. `version` counts what was ever known of it under this id.
+
+    `cardinality` says whether its subject and predicate hold one value at a time or many; `kind`
+    what sort of thing is said, `trust` how far its source is believed about it (ADR 0020).
+    """
 
     id: str
     scope: str
@@ -168,10 +174,39 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     asserted_by: str | None = None
     vocabulary: str | None = None
     vocabulary_confidence: float | None = None
+    cardinality: Cardinality = "multi"
+    kind: str = "state"
+    trust: Trust = "high"
     version: int = 1
     partial: bool = msgspec.field(default=False, name="_partial")
     partial_reason: FactPartial | None = msgspec.field(default=None, name="_partial_reason")
     progress: float | None = msgspec.field(default=None, name="_progress")
+
+
+ConflictReason = Literal[
+    "below_confidence_band", "lower_confidence", "less_trusted", "policy_keeps_both"
+]
+Resolution = Literal["kept_standing", "unresolved", "rival_taken", "rival_withdrawn"]
+
+
+class Conflict(msgspec.Struct, frozen=True, kw_only=True):
+    """Two facts that cannot both be so, why neither simply gave way, and what came of it.
+
+    `count` is how often the rival was claimed, `last_at` when it was last.
+    """
+
+    id: str
+    scope: str
+    subject: Node
+    predicate: str
+    standing: str
+    rival: str
+    reason: ConflictReason
+    policy: str
+    resolution: Resolution
+    at: Instant
+    count: int
+    last_at: Instant
 
 
 # ── beliefs (001 §7.4) ───────────────────────────────────────────────────────────────────────
@@ -233,7 +268,11 @@ class RevisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Belief(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim, how sure we are, and why."""
+    """A claim, how sure we are, and why.
+
+    `supports` names the newest and heaviest of the `evidence_count` facts weighed. From `held_from`
+    on, evidence waited for the version after this one.
+    """
 
     id: str
     scope: str
@@ -254,6 +293,8 @@ class Belief(msgspec.Struct, frozen=True, kw_only=True):
     supporting_evidence_redacted: bool
     supporting_evidence_redacted_fraction: float
     why_url: str
+    evidence_count: int = 0
+    held_from: Instant | None = None
     version: int = 1
     superseded_by: str | None = None
     partial: bool = msgspec.field(default=False, name="_partial")

@@ -20,6 +20,10 @@ BODY_BYTES_MAX: Final = 64 * KIB
 BODY_READ_S_MAX: Final = 15.0
 """Seconds until the whole body is here; a slower client is cut off (408)."""
 
+HEAD_READ_S_MAX: Final = 15.0
+"""Seconds until a request's head is here, from its first byte or the opening of the connection; a
+slower client is cut off, or a few thousand of them would hold every file there is."""
+
 BULK_ITEMS_MAX: Final = 1000
 """Items in one bulk call (001 §8.2)."""
 
@@ -40,6 +44,14 @@ PAGE_ITEMS_MAX: Final = 1000
 PAGE_SCAN_MAX: Final = 5000
 """Entries one listing call may look at: a filter that matches little answers a short page and a
 cursor, and never holds a thread for seconds."""
+
+RELATED_DEPTH_MAX: Final = 5
+RELATED_MAX: Final = 1000
+"""Steps from concept to concept that one read follows, and concepts it reaches: beyond it
+everything is related to everything."""
+
+COUNTED_MAX: Final = 1000
+"""Rows counted where only their number is told: beyond it everyone knows enough."""
 
 DESCEND_SCOPES_MAX: Final = 1024
 """Scopes one descending read may walk; wider trees are listed by a deeper scope."""
@@ -103,6 +115,17 @@ BLOB_IDLE_S_MAX: Final = 15.0
 IMAGE_BYTES_MAX: Final = 16 * MIB
 IMAGE_PIXELS_MAX: Final = 50_000_000
 """A picture that is looked at for its perceptual hash; a larger one has none."""
+
+# ── Jobs ─────────────────────────────────────────────────────────────────────────────────────
+
+JOBS_AT_ONCE: Final = 2
+"""Jobs that run in one process at a time: they share it with those who wait for answers."""
+
+JOB_PROBLEMS_MAX: Final = 100
+"""Failed rows a job keeps in full; the rest are counted."""
+
+JOB_STEP_ROWS: Final = 200
+"""Rows of an import that are one batch of the log, and one step of its progress."""
 
 # ── Waiting ──────────────────────────────────────────────────────────────────────────────────
 
@@ -251,55 +274,10 @@ CALIBRATION_DAYS: Final = 30
 CALIBRATION_SAMPLES_MIN: Final = 10
 """The window of the Brier score (001 §7.4), and the claims a family needs for one of its own."""
 
-# ── Episodes (001 §7.2) ──────────────────────────────────────────────────────────────────────
-
-EPISODE_GAP_S: Final = 30 * 60
-"""A pause that ends an episode, in observed time and in the log's: half an hour later people have
-gone on to something else."""
-
-EPISODE_SESSION_GAP_S: Final = 4 * 3600
-"""The same for events of one session: a meal or a meeting does not end it, a night does."""
-
-EPISODE_EVENTS_MAX: Final = 256
-"""Events of one episode: putting it together stays a few milliseconds. What goes on longer goes on
-in a successor."""
-
-EPISODES_OPEN_MAX: Final = 32
-"""Open episodes of one scope: beyond it the one longest unheard of is sealed."""
-
-EPISODE_DUE_S: Final = 60
-"""How finely it is kept when an open episode is due: its row moves once a minute, not an event."""
-
-EPISODE_NAMED_MAX: Final = 4
-"""Events of `preceded_by` that are looked up to find an episode; one is enough."""
-
-EPISODE_TEXT_CHARS_MAX: Final = 4096
-EPISODE_GIST_CHARS_MAX: Final = 200
-EPISODE_NAME_CHARS_MAX: Final = 120
-"""Characters of an event that are read for its gist, of that one sentence, and of a name."""
-
-EPISODE_EVENT_NAMES_MAX: Final = 3
-EPISODE_TOPICS_MIN: Final = 2
-EPISODE_TOPICS_MAX: Final = 24
-EPISODE_DRIFT_EVENTS: Final = 3
-"""Names kept of an event; topics without which it says nothing about a change of topic; topics an
-episode is known by; events in a row about something else before a further one begins anew, twice as
-many within a session."""
-
-EPISODE_SESSIONS_KEPT: Final = 32
-EPISODE_SPANS_KEPT: Final = 32
-"""Sealed sessions of a scope, and sealed episodes of a scope and day, that a late event can still
-be told to follow; one row each, so it must stay small."""
-
-TICK_S: Final = 15.0
-"""How often the keeper looks for records whose time has come."""
-
-TICK_RECORDS_MAX: Final = 32
-TICKS_MAX: Final = 16
-"""Records one tick names, so that the entry is folded in milliseconds, and ticks written at once
-for one tenant; what is left waits for the next look."""
-
 # ── Understanding (001 §7.5) ─────────────────────────────────────────────────────────────────
+
+INVALIDATION_THRESHOLD: Final = 0.5
+"""The share of its supports beyond whose loss a concept is deprecated (001 §7.5.1)."""
 
 SYNTHESIS_CONCEPTS_MAX: Final = 128
 """Concepts one entry may make anew, at about 0.3 ms each: a batch of the daemon stays short, and a
@@ -381,6 +359,9 @@ WHOLE_CHARS_MAX: Final = 4000
 """A longer text is found by its passages: one vector says little about several pages. Turns of a
 conversation, also an assistant's long ones, stay whole, which finds them better (measured)."""
 
+PASSAGES_MAX: Final = 8192
+"""Passages of one text that are indexed: more than the largest experience has."""
+
 LATE_WORDS_MAX: Final = 100
 """Words up to which a text's tokens are kept for late interaction: longer ones match anything."""
 
@@ -399,6 +380,9 @@ about for longest leave first and are read from the disk again, at about 10 µs 
 
 INDEX_ENTRIES_MAX: Final = 64
 """Entries the indexer takes at once: a few milliseconds, so that requests are not held up."""
+
+INDEX_BYTES_MAX: Final = 1 * MIB
+"""Payload bytes the indexer takes at once, give or take the largest experience."""
 
 INDEX_PENDING_MAX: Final = 4096
 """Documents added to the text index before a commit is due, however busy it is."""
@@ -474,5 +458,3 @@ assert EPISODE_GAP_S <= EPISODE_SESSION_GAP_S
 assert EPISODE_EVENTS_MAX < 2**16, "an event's place in its episode is two bytes"
 assert PACK_TOKENS_DEFAULT <= PACK_TOKENS_MAX
 assert PASSAGE_WORDS_MIN < PASSAGE_WORDS_MAX
-assert EPISODE_GAP_S <= EPISODE_SESSION_GAP_S
-assert EPISODE_EVENTS_MAX < 2**16, "an event's place in its episode is two bytes"

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from schemas import limits
 from schemas.scope import ScopePath
 
 CAPABILITIES: Final[dict[str, str]] = {
@@ -101,6 +102,22 @@ class AuditRules(
     store_body_bytes: bool = True
 
 
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class LayerRules(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """How a tenant wants its derived layers kept (001 §7.4, §7.5.1, §11.3); no other tier is asked.
+
+    It holds for what is derived from then on: a past answer stays what it was.
+    """
+
+    confidence_floor: Share = limits.CONFIDENCE_FLOOR
+    confidence_after_full_redaction_factor: Share = limits.REDACTION_FACTOR
+    understanding_invalidation_threshold: Share = limits.INVALIDATION_THRESHOLD
+
+
 class PolicyDocument(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
@@ -110,6 +127,7 @@ class PolicyDocument(
     deny: list[Pattern] = []
     rate_limits: RateLimits | None = None
     audit: AuditRules | None = None
+    layers: LayerRules | None = None
     note: str | None = None
 
 

@@ -1,7 +1,11 @@
 """What does a projector need to be asked?  Entries, and a view in memory."""
 
+import importlib.util
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -82,3 +86,34 @@ def said() -> Callable[..., Entry]:
         return _entry(offset, Experience(envelope=envelope), **changes)
 
     return make
+
+
+@pytest.fixture
+def world() -> Any:
+    """A log of candidates made by hand, and what follows from it."""
+    return load_world().World()
+
+
+def load_world() -> ModuleType:
+    """The module beside this one: test folders are no packages, so it is loaded by its path."""
+    name = "tests_world"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("world.py"))
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def hand() -> ModuleType:
+    """Facts put into the view by hand, for the layers above them."""
+    name = "tests_hand"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("hand.py"))
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]

@@ -1,0 +1,521 @@
+"""What does an entry do to the scales?  Each fact that moved is laid on, shifted or taken off."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec import UNSET
+
+from projectors.base import Draft, View
+from projectors.beliefs import calibration, posterior
+from projectors.beliefs.rows import (
+    Period,
+    Periods,
+    Rival,
+    Rules,
+    Scale,
+    Shown,
+    Telling,
+    Values,
+    Weighed,
+    about_key,
+    claim_key,
+    digest,
+    thing_of,
+    value_key,
+)
+from projectors.records import Mark, name_key, record_key
+from schemas import limits
+from schemas.entry import Annotation, Entry
+from schemas.ids import derive_id, parse_id
+from schemas.layers import Belief, Claim, Fact, LiteralValue, Node
+from schemas.times import seconds_of, to_us
+
+_replace = msgspec.structs.replace
+
+
+@dataclass(slots=True)
+class Touch:
+    """What became of one belief in this entry, until it is settled."""
+
+    claim: Claim | None = None
+    scope: str = ""
+    is_single: bool = False
+    lost: bool = False
+    forgotten: bool = False
+    successor: bytes | None = None
+
+
+class Desk:
+    """The work on one entry: a draft of the rows, and the beliefs to settle."""
+
+    def __init__(self, entry: Entry, view: View) -> None:
+        self.entry = entry
+        self.at = entry.recorded_at
+        self.at_us = to_us(entry.recorded_at)
+        self.draft = Draft(view)
+        self.touched: dict[bytes, Touch] = {}
+        self.rules: Rules = view.get("belief_rules", b"") or Rules()
+        self._made = 0
+        self._event, self._speaker = _told_by(entry)
+
+    def scale(self, belief: bytes) -> Scale | None:
+        """The scale of a belief that is still weighed."""
+        found: Scale | None = self.draft.get("belief_scales", belief)
+        return found
+
+    def put_scale(self, belief: bytes, scale: Scale) -> None:
+        """The scale of a belief is now so."""
+        self.draft.put("belief_scales", belief, scale)
+
+    def record(self, belief: bytes) -> Belief | None:
+        """The belief as it was last revised."""
+        found: Belief | None = self.draft.get("beliefs", belief)
+        return found
+
+    def touch(self, belief: bytes) -> Touch:
+        """The note on a belief that has to be settled."""
+        return self.touched.setdefault(belief, Touch())
+
+    def root(self, node: Node) -> str:
+        """What a thing is the same as; a literal is itself."""
+        if isinstance(node, LiteralValue):
+            return ""
+        row = self.draft.get("entities", name_key(node.id))
+        return node.id if row is None else str(row.root)
+
+    # ── facts ────────────────────────────────────────────────────────────────────────────────
+
+    def take(self, moved: Sequence[str], heard: Mapping[str, float]) -> None:
+        """Weigh the facts that were made, revised, closed or forgotten, and those told again.
+
+        Those that lie on a scale come first: what ended must not draw in what begins.
+        """
+        if not _is_wanted(self.entry):
+            heard = {}
+        new: list[tuple[bytes, Fact, float | None]] = []
+        for fact_id in dict.fromkeys((*moved, *heard)):
+            raw = record_key("facts", fact_id)
+            fact: Fact | None = self.draft.get("facts", raw)
+            weighed: Weighed | None = self.draft.get("belief_evidence", raw)
+            scale = None if weighed is None else self.scale(weighed.belief)
+            is_told = fact is not None and _speaks(fact, self.at)
+            if weighed is None or scale is None or scale.turn != weighed.turn:
+                new += [(raw, fact, heard.get(fact_id))] if fact is not None and is_told else []
+            elif fact is None or not is_told:
+                self._take_off(raw, weighed, scale, fact)
+            else:
+                self._shift(raw, weighed, scale, fact, heard.get(fact_id))
+        for raw, fact, told in new if _is_wanted(self.entry) else ():
+            self._lay_on(raw, fact, told)
+
+    def _lay_on(self, raw: bytes, fact: Fact, told: float | None) -> None:
+        """A fact that had no part in a belief yet."""
+        confidence = fact.confidence if told is None else told
+        belief = self._belief_for(fact, confidence)
+        if belief is None:
+            return
+        scale = self.scale(belief)
+        assert scale is not None, "a belief is found by its scale"
+        against = fact.polarity == "negative"
+        ends_us = self._known_to(fact, is_told=True)
+        bare = Weighed(
+            belief=belief,
+            turn=scale.turn,
+            against=against,
+            lasting=ends_us is None,
+            redacted=_is_redacted(fact),
+            cited=len(fact.supports),
+        )
+        speaker = fact.asserted_by if told is None else self._speaker
+        weighed, scale = self._told(bare, scale, fact, confidence, speaker)
+        self.draft.put("belief_evidence", raw, weighed)
+        after = _replace(
+            _widened(scale, fact),
+            facts=scale.facts + 1,
+            pros=scale.pros + (not against),
+            redacted=scale.redacted + weighed.redacted,
+            lasting=scale.lasting + weighed.lasting,
+            known_to_us=_later(scale.known_to_us, ends_us),
+            shown=_shown(scale.shown, Shown(raw, weighed.mass, against)),
+            held=(*scale.held, raw)[-limits.BELIEF_SUPPORTS_MAX :],
+        )
+        self._keep(belief, scale, after)
+        self._note(belief, fact)
+
+    def _told(
+        self, weighed: Weighed, scale: Scale, fact: Fact, confidence: float, speaker: str | None
+    ) -> tuple[Weighed, Scale]:
+        """One more telling of a fact, on both."""
+        source = _source_of(speaker, scale, against=weighed.against)
+        repeats = scale.sources.get(source, 0)
+        mass = posterior.mass_of(confidence, fact.trust, repeats)
+        if repeats and not mass:
+            return weighed, scale
+        confirmed = scale.confirmed or self._confirms(weighed, scale, repeats)
+        scale = _replace(
+            scale,
+            pro=scale.pro + (0 if weighed.against else mass),
+            con=scale.con + (mass if weighed.against else 0),
+            sources={**scale.sources, source: repeats + 1},
+            confirmed=confirmed,
+        )
+        if len(weighed.tellings) >= limits.BELIEF_TELLINGS_MAX:
+            return _replace(weighed, rest=weighed.rest + mass), scale
+        telling = Telling(self._event, source, mass)
+        return _replace(weighed, tellings=(*weighed.tellings, telling)), scale
+
+    def _confirms(self, weighed: Weighed, scale: Scale, repeats: int) -> bool:
+        """Whether somebody else says the same: then what was believed turned out right."""
+        said = self.record(weighed.belief)
+        if weighed.against or repeats or not scale.pros or said is None:
+            return False
+        calibration.resolve(self.draft, scale.family, said.confidence, at_us=self.at_us, outcome=1)
+        return True
+
+    def _shift(
+        self, raw: bytes, weighed: Weighed, scale: Scale, fact: Fact, told: float | None
+    ) -> None:
+        """A fact that was told again, or lost a telling, or is so at another time than before."""
+        kept, after = self._retold(weighed, scale, fact)
+        lost = kept is not weighed
+        if told is not None and all(one.event != self._event for one in weighed.tellings):
+            kept, after = self._told(kept, after, fact, told, self._speaker)
+        ends_us = self._known_to(fact, is_told=told is not None)
+        kept = _replace(
+            kept,
+            lasting=weighed.lasting or ends_us is None,
+            redacted=_is_redacted(fact),
+            cited=len(fact.supports),
+        )
+        after = self._spanned(after)
+        if kept == weighed and after == scale and fact.superseded_by is None:
+            return
+        self.draft.put("belief_evidence", raw, kept)
+        shown = Shown(raw, kept.mass, kept.against)
+        after = _replace(
+            after,
+            redacted=after.redacted + kept.redacted - weighed.redacted,
+            lasting=after.lasting + kept.lasting - weighed.lasting,
+            known_to_us=_later(after.known_to_us, ends_us),
+            shown=tuple(shown if one.fact == raw else one for one in after.shown),
+            held=tuple(dict.fromkeys((*after.held, raw)))[-limits.BELIEF_SUPPORTS_MAX :],
+        )
+        self._keep(kept.belief, scale, after)
+        self._note(kept.belief, fact)
+        self.touch(kept.belief).lost |= lost
+
+    def _retold(self, weighed: Weighed, scale: Scale, fact: Fact) -> tuple[Weighed, Scale]:
+        """Without the tellings that the fact no longer rests on: their events were withdrawn."""
+        if len(fact.supports) >= weighed.cited:
+            return weighed, scale
+        cited = {parse_id("evt", event) for event in fact.supports}
+        gone = [one for one in weighed.tellings if one.event not in cited]
+        kept = tuple(one for one in weighed.tellings if one.event in cited)
+        return _replace(weighed, tellings=kept), _without(scale, gone, against=weighed.against)
+
+    def _take_off(self, raw: bytes, weighed: Weighed, scale: Scale, fact: Fact | None) -> None:
+        """A fact that was closed, cancelled or forgotten has no part in anything (001 §7.4)."""
+        self.draft.drop("belief_evidence", raw)
+        rest = Telling(b"", b"", weighed.rest)
+        after = _without(scale, [*weighed.tellings, rest], against=weighed.against)
+        after = _replace(
+            after,
+            facts=scale.facts - 1,
+            pros=scale.pros - (not weighed.against),
+            redacted=scale.redacted - weighed.redacted,
+            lasting=scale.lasting - weighed.lasting,
+            shown=tuple(one for one in scale.shown if one.fact != raw),
+            held=tuple(one for one in scale.held if one != raw),
+        )
+        self._keep(weighed.belief, scale, self._spanned(after))
+        touch = self.touch(weighed.belief)
+        touch.lost = True
+        touch.forgotten |= fact is None
+        if fact is not None and fact.superseded_by is not None:
+            touch.successor = record_key("facts", fact.superseded_by)
+
+    def _note(self, belief: bytes, fact: Fact) -> None:
+        touch = self.touch(belief)
+        touch.is_single |= fact.cardinality == "single"
+        if fact.superseded_by is not None and not _was_refused(fact):
+            touch.successor = record_key("facts", fact.superseded_by)
+
+    # ── for which time ───────────────────────────────────────────────────────────────────────
+
+    def _keep(self, belief: bytes, before: Scale, after: Scale) -> None:
+        """The scale, and with it the time for which the claim is believed."""
+        self.put_scale(belief, after)
+        span = (after.valid_from_us, after.valid_to_us)
+        if span != (before.valid_from_us, before.valid_to_us):
+            self.set_period(after.claim, belief, Period(belief, *span))
+
+    def set_period(self, claim: bytes, belief: bytes, period: Period | None) -> None:
+        """For which time a belief holds its claim true; None: for none."""
+        row: Periods = self.draft.get("belief_claims", claim) or Periods()
+        others = tuple(one for one in row.periods if one.belief != belief)
+        kept = others if period is None else (*others, period)
+        self.draft.put("belief_claims", claim, Periods(kept[-limits.BELIEF_PERIODS_MAX :]))
+
+    def _spanned(self, scale: Scale) -> Scale:
+        """Its validity by the facts it shows: all there are, unless there are very many."""
+        against = scale.pros == 0
+        rows = [self.draft.get("facts", one.fact) for one in scale.shown if one.against == against]
+        spans = [_span(fact) for fact in rows if fact is not None]
+        if not spans:
+            return scale
+        start, end = min(start for start, _ in spans), _latest([end for _, end in spans])
+        return _replace(scale, valid_from_us=start, valid_to_us=end)
+
+    def _known_to(self, fact: Fact, *, is_told: bool) -> int | None:
+        """When this evidence lapses: the fact's own TTL, or the one asked for beliefs."""
+        ends: list[int] = []
+        if fact.recorded_to is not None and not _was_refused(fact):
+            ends.append(to_us(fact.recorded_to))
+        envelope = self.entry.envelope
+        asked = envelope.directives if envelope is not None and is_told else None
+        if asked is not None and asked.ttl_for_belief_layer is not None:
+            length_us = round(seconds_of(asked.ttl_for_belief_layer) * 1_000_000)
+            ends.append(min(self.at_us + length_us, _FOREVER_US))
+        return min(ends) if ends else None
+
+    # ── which belief ─────────────────────────────────────────────────────────────────────────
+
+    def _belief_for(self, fact: Fact, confidence: float) -> bytes | None:
+        """The belief in what a fact says, for the time of which it says it; None: too weak."""
+        claim = Claim(subject=fact.subject, predicate=fact.predicate, object=fact.object)
+        roots = (self.root(fact.subject), self.root(fact.object))
+        key = claim_key(self._scope_no(fact), claim, roots)
+        row: Periods = self.draft.get("belief_claims", key) or Periods()
+        belief = _matching(row.periods, fact)
+        if belief is None:
+            is_made = self._is_worth(fact, confidence)
+            return self._begin(key, claim, roots, fact) if is_made else None
+        scale = self.scale(belief)
+        assert scale is not None, "a period without its scale"
+        if _has_lapsed(scale, self.at_us):
+            self._keep(belief, scale, _afresh(scale, fact))
+        return belief
+
+    def _is_worth(self, fact: Fact, confidence: float) -> bool:
+        """A claim below the floor is not made; a denial is, when it says more than it doubts."""
+        if fact.polarity == "negative":
+            return confidence >= 0.5
+        mass = posterior.mass_of(confidence, fact.trust)
+        return posterior.confidence_of(mass, 0) >= self.rules.confidence_floor
+
+    def _begin(self, key: bytes, claim: Claim, roots: tuple[str, str], fact: Fact) -> bytes:
+        """A belief in a claim that was not believed for this time."""
+        name = derive_id("belief", self.entry.id, self._made)
+        self._made += 1
+        belief = record_key("beliefs", name)
+        start, end = _span(fact)
+        family = digest(fact.vocabulary or fact.predicate)
+        scale = Scale(claim=key, family=family, valid_from_us=start, valid_to_us=end)
+        self.put_scale(belief, scale)
+        touch = self.touch(belief)
+        touch.claim, touch.scope = claim, fact.scope
+        self.set_period(key, belief, Period(belief, start, end))
+        for node, root in zip((claim.subject, claim.object), roots, strict=True):
+            thing = thing_of(node, root)
+            if thing is not None:
+                self.draft.put("beliefs_about", about_key(scale.scope_no, thing, belief), Mark())
+        if fact.cardinality == "single":
+            place = value_key(scale.scope_no, claim.predicate, roots[0])
+            known: Values = self.draft.get("belief_values", place) or Values()
+            beliefs = (*known.beliefs, belief)[-limits.BELIEF_RIVALS_MAX :]
+            self.draft.put("belief_values", place, Values(beliefs))
+        return belief
+
+    def _scope_no(self, fact: Fact) -> int:
+        """The number of the fact's scope: the entry's own, or the one it consolidates into."""
+        is_here = fact.scope == self.entry.scope
+        return self.entry.scope_no if is_here else self.entry.home_scope_no
+
+    # ── rivals ───────────────────────────────────────────────────────────────────────────────
+
+    def link(self) -> None:
+        """Tie the beliefs that cannot both be true, before any of them is settled."""
+        for belief, touch in list(self.touched.items()):
+            if touch.successor is not None:
+                follower: Weighed | None = self.draft.get("belief_evidence", touch.successor)
+                if follower is not None and follower.belief != belief:
+                    self._tie(belief, follower.belief, "newer_wins")
+            if touch.claim is not None and touch.is_single:
+                self._oppose(belief, touch.claim)
+        for belief in list(self.touched):
+            scale = self.scale(belief)
+            for rival in scale.rivals if scale is not None else ():
+                if rival.resolution == "unresolved":
+                    self.touch(rival.belief)
+
+    def _oppose(self, belief: bytes, claim: Claim) -> None:
+        """Of values that exclude each other, those that the facts let stand are rivals."""
+        scale = self.scale(belief)
+        if scale is None or scale.valid_to_us is not None or not scale.pros:
+            return
+        place = value_key(scale.scope_no, claim.predicate, self.root(claim.subject))
+        known: Values | None = self.draft.get("belief_values", place)
+        for other in known.beliefs if known is not None else ():
+            rival = self.scale(other)
+            if other == belief or rival is None or rival.claim == scale.claim:
+                continue
+            if rival.valid_to_us is None and rival.pros:
+                self._tie(belief, other, "unresolved")
+
+    def _tie(self, one: bytes, other: bytes, resolution: str) -> None:
+        first, second = self.scale(one), self.scale(other)
+        if first is None or second is None:
+            return
+        # How likely both would be, if nothing tied them.
+        tension = round(100 * self._said(one, first) * self._said(other, second))
+        self.put_scale(one, _tied(first, Rival(other, tension, resolution)))
+        self.put_scale(other, _tied(second, Rival(one, tension, resolution)))
+        self.touch(one)
+        self.touch(other)
+
+    def _said(self, belief: bytes, scale: Scale) -> float:
+        """The confidence as it was last said, or as it would be."""
+        record = self.record(belief)
+        if record is None:
+            return posterior.confidence_of(scale.pro, scale.con)
+        return record.confidence
+
+
+_FOREVER_US = to_us(datetime.max.replace(tzinfo=UTC))
+
+
+def _told_by(entry: Entry) -> tuple[bytes, str | None]:
+    """The event whose telling this is, and who speaks in it."""
+    if isinstance(entry.body, Annotation):
+        return parse_id("evt", entry.body.about) or entry.id, None
+    envelope = entry.envelope
+    if envelope is None or envelope.observed_actor is None:
+        return entry.id, entry.caller
+    return entry.id, envelope.observed_actor.id
+
+
+def _is_wanted(entry: Entry) -> bool:
+    """Whether the client wants beliefs made of this event (001 §3.5.3)."""
+    asked = entry.envelope.directives if entry.envelope is not None else None
+    return asked is None or asked.extract is UNSET or "beliefs" in asked.extract
+
+
+def _speaks(fact: Fact, at: datetime) -> bool:
+    """Whether a fact was ever true and is known now, or is a claim that what stands refused."""
+    is_known = fact.recorded_to is None or fact.recorded_to > at or _was_refused(fact)
+    return is_known and (fact.valid_to is None or fact.valid_to > fact.valid_from)
+
+
+def _was_refused(fact: Fact) -> bool:
+    """Whether it never got past what stood: known from the start as superseded, but told."""
+    is_closed = fact.recorded_to is not None and fact.recorded_to <= fact.recorded_from
+    return is_closed and fact.superseded_by is not None and bool(fact.supports)
+
+
+def _is_redacted(fact: Fact) -> bool:
+    return fact.partial_reason == "supporting_evidence_redacted"
+
+
+def _source_of(speaker: str | None, scale: Scale, *, against: bool) -> bytes:
+    """Who says it, on which side; beyond the first few, all further ones are one source."""
+    side = b"-" if against else b"+"
+    name = side + digest(speaker or "")[:8]
+    is_known = name in scale.sources or len(scale.sources) < limits.BELIEF_SOURCES_MAX
+    return name if is_known else side
+
+
+def _without(scale: Scale, gone: Sequence[Telling], *, against: bool) -> Scale:
+    """The scale without some tellings of one side."""
+    mass = sum(telling.mass for telling in gone)
+    sources = dict(scale.sources)
+    for telling in gone:
+        if telling.source in sources:
+            sources[telling.source] -= 1
+    return _replace(
+        scale,
+        pro=scale.pro - (0 if against else mass),
+        con=scale.con - (mass if against else 0),
+        sources={name: count for name, count in sources.items() if count > 0},
+    )
+
+
+def _span(fact: Fact) -> tuple[int, int | None]:
+    return to_us(fact.valid_from), None if fact.valid_to is None else to_us(fact.valid_to)
+
+
+def _matching(periods: tuple[Period, ...], fact: Fact) -> bytes | None:
+    """The belief whose time a fact speaks of: a denial within it, an assertion also next to it.
+
+    What was so, ended, and is so again is another belief: the first keeps its own interval.
+    """
+    start, end = _span(fact)
+    reach = 1 if fact.polarity == "negative" else 0
+    for period in reversed(periods):
+        before_its_end = period.to_us is None or start + reach <= period.to_us
+        after_its_start = end is None or period.from_us + reach <= end
+        if before_its_end and after_its_start:
+            return period.belief
+    return None
+
+
+def _has_lapsed(scale: Scale, at_us: int) -> bool:
+    """Whether all that was known of it had a TTL, and that is over."""
+    is_over = scale.known_to_us is not None and scale.known_to_us <= at_us
+    return scale.facts > 0 and scale.lasting == 0 and is_over
+
+
+def _afresh(scale: Scale, fact: Fact) -> Scale:
+    """An empty scale for the same belief; what lay on the former one has lapsed."""
+    start, end = _span(fact)
+    return Scale(
+        claim=scale.claim,
+        family=scale.family,
+        valid_from_us=start,
+        valid_to_us=end,
+        turn=scale.turn + 1,
+        rivals=scale.rivals,
+        revised_us=scale.revised_us,
+        held_us=scale.held_us,
+        confirmed=scale.confirmed,
+        resolved=scale.resolved,
+    )
+
+
+def _widened(scale: Scale, fact: Fact) -> Scale:
+    """Its validity with one more fact: supporting ones say it, and denials while there are none."""
+    start, end = _span(fact)
+    if fact.polarity == "negative" and scale.pros:
+        return scale
+    if scale.facts and (fact.polarity == "negative" or scale.pros):
+        start = min(start, scale.valid_from_us)
+        end = _latest([end, scale.valid_to_us])
+    return _replace(scale, valid_from_us=start, valid_to_us=end)
+
+
+def _latest(ends: Sequence[int | None]) -> int | None:
+    """The last of some ends; None is never."""
+    known = [end for end in ends if end is not None]
+    return max(known) if len(known) == len(ends) else None
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    """The later of two moments, where None is no moment at all."""
+    if one is None or other is None:
+        return one if other is None else other
+    return max(one, other)
+
+
+def _shown(shown: tuple[Shown, ...], one: Shown) -> tuple[Shown, ...]:
+    """The newest half and the heaviest of the rest."""
+    if len(shown) < limits.BELIEF_SUPPORTS_MAX:
+        return (*shown, one)
+    older = shown[: 1 - limits.BELIEF_SUPPORTS_MAX // 2]
+    lightest = min(range(len(older)), key=lambda at: older[at].mass)
+    return (*shown[:lightest], *shown[lightest + 1 :], one)
+
+
+def _tied(scale: Scale, rival: Rival) -> Scale:
+    others = tuple(one for one in scale.rivals if one.belief != rival.belief)
+    return _replace(scale, rivals=(*others, rival)[-limits.BELIEF_RIVALS_MAX :])

@@ -1,0 +1,230 @@
+"""What does the weighing of beliefs remember between two entries?
+
+A belief's record shows the two sides as they were last revised; a scale beside it holds them as
+they are. What every fact brings, and every telling of it, is written down by itself, so that it can
+be taken away exactly when it is closed, cancelled or forgotten. Names and values stand in values,
+never in keys.
+"""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from projectors.records import Mark, Moved, name_key, tables_of
+from schemas import limits
+from schemas.layers import Claim, LiteralValue, Node
+from schemas.times import Instant
+
+DIGEST_BYTES: Final = 16
+_encode = msgspec.msgpack.Encoder(order="sorted").encode
+
+
+class Telling(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What one event brings to a belief by a fact it told: a mass, on the word of a source."""
+
+    event: bytes
+    source: bytes
+    mass: int
+
+
+class Weighed(msgspec.Struct, frozen=True, array_like=True):
+    """What one fact brings to a belief (`belief_evidence`, by the fact's id).
+
+    `turn` counts the lives of the scale it lies on: what lapsed with a TTL weighs nothing later.
+    `rest` is the mass of tellings beyond those listed; `cited` how many events the fact named.
+    """
+
+    belief: bytes
+    turn: int
+    against: bool
+    lasting: bool
+    redacted: bool
+    cited: int
+    tellings: tuple[Telling, ...] = ()
+    rest: int = 0
+
+    @property
+    def mass(self) -> int:
+        """All that it brings."""
+        return self.rest + sum(telling.mass for telling in self.tellings)
+
+
+class Shown(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A fact that the record names among its supports."""
+
+    fact: bytes
+    mass: int
+    against: bool
+
+
+class Rival(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Another belief that cannot be true at the same time; `tension` in hundredths."""
+
+    belief: bytes
+    tension: int
+    resolution: str
+
+
+class Scale(msgspec.Struct, frozen=True, array_like=True):
+    """The two sides of a belief as they weigh now (`belief_scales`, by the belief's id).
+
+    `pros` of its `facts` speak for the claim, and say from when to when it is so; `lasting` ones
+    have no TTL. `shown` names the newest and the heaviest; the sums are over all. `sources` counts
+    the live reports by source and side. `revised_us` are the latest revisions, `held` the facts
+    that wait for the next.
+    """
+
+    claim: bytes
+    family: bytes
+    valid_from_us: int
+    valid_to_us: int | None = None
+    turn: int = 0
+    pro: int = 0
+    con: int = 0
+    facts: int = 0
+    pros: int = 0
+    redacted: int = 0
+    lasting: int = 0
+    known_to_us: int | None = None
+    shown: tuple[Shown, ...] = ()
+    sources: dict[bytes, int] = {}
+    rivals: tuple[Rival, ...] = ()
+    revised_us: tuple[int, ...] = ()
+    held: tuple[bytes, ...] = ()
+    held_us: int | None = None
+    confirmed: bool = False
+    resolved: bool = False
+
+    @property
+    def scope_no(self) -> int:
+        """The scope it lives in."""
+        return int.from_bytes(self.claim[:4], "big")
+
+
+class Period(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """From when to when a belief holds its claim true."""
+
+    belief: bytes
+    from_us: int
+    to_us: int | None
+
+
+class Periods(msgspec.Struct, frozen=True, array_like=True):
+    """The beliefs in one claim (`belief_claims`): one for each time that it was so."""
+
+    periods: tuple[Period, ...] = ()
+
+
+class Values(msgspec.Struct, frozen=True, array_like=True):
+    """The latest beliefs about one subject and predicate (`belief_values`)."""
+
+    beliefs: tuple[bytes, ...] = ()
+
+
+class Held(msgspec.Struct, frozen=True, array_like=True):
+    """A belief with evidence that its revision policy keeps waiting (`beliefs_held`, by its id)."""
+
+    since: Instant
+    due_s: int
+
+
+class Deleted(msgspec.Struct, frozen=True, kw_only=True):
+    """A belief that fell below the floor (`beliefs_deleted`): 410 by id, in no list (001 §7.4)."""
+
+    at: Instant
+    by: str
+    forgotten: bool = False
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tenant's policy says of beliefs (`belief_rules`, one row)."""
+
+    confidence_floor: float = limits.CONFIDENCE_FLOOR
+    redaction_factor: float = limits.REDACTION_FACTOR
+
+
+class Day(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The claims resolved on one day: how many, and their squared errors in units of 1e-8."""
+
+    day: int
+    samples: int
+    errors: int
+
+
+class Days(msgspec.Struct, frozen=True, array_like=True):
+    """The claims of a family resolved lately (`belief_calibration`), oldest day first."""
+
+    days: tuple[Day, ...] = ()
+    last_us: int = 0
+
+
+TABLES: Final[Mapping[str, type[msgspec.Struct]]] = {
+    **tables_of("beliefs"),
+    "beliefs_moved": Moved,
+    "beliefs_about": Mark,
+    "beliefs_held": Held,
+    "belief_due": Mark,
+    "beliefs_deleted": Deleted,
+    "belief_scales": Scale,
+    "belief_evidence": Weighed,
+    "belief_claims": Periods,
+    "belief_values": Values,
+    "belief_rules": Rules,
+    "belief_calibration": Days,
+}
+
+
+def claim_key(scope_no: int, claim: Claim, roots: tuple[str, str]) -> bytes:
+    """A claim in a scope, by what its two ends are the same as: however spelt, it is one claim."""
+    what = (roots[0], claim.predicate, _said(claim.object, roots[1]))
+    return scope_no.to_bytes(4, "big") + digest(what)
+
+
+def value_key(scope_no: int, predicate: str, root: str) -> bytes:
+    """What a claim is about: a subject and a predicate in a scope."""
+    return scope_no.to_bytes(4, "big") + digest((root, predicate))
+
+
+def about_key(scope_no: int, thing: bytes, belief: bytes) -> bytes:
+    """The beliefs that speak of a thing (`thing_of`), by scope."""
+    return scope_no.to_bytes(4, "big") + thing + belief
+
+
+def due_key(due_s: int, belief: bytes) -> bytes:
+    """Beliefs whose evidence waits, by the second until which it does."""
+    return due_s.to_bytes(8, "big") + belief
+
+
+def due_s(key: bytes) -> int:
+    """When the belief of a row of `belief_due` is due, in seconds since 1970."""
+    return int.from_bytes(key[:8], "big")
+
+
+def due_belief(key: bytes) -> bytes:
+    """Whose row of `belief_due` this is."""
+    return key[8:]
+
+
+def thing_of(node: Node, root: str) -> bytes | None:
+    """Sixteen bytes for a thing of its own; a literal is none."""
+    return None if isinstance(node, LiteralValue) else name_key(root)
+
+
+def digest(value: object) -> bytes:
+    """Sixteen bytes for any value that MessagePack can write."""
+    return blake2b(_encode(value), digest_size=DIGEST_BYTES).digest()
+
+
+def _said(node: Node, root: str) -> object:
+    """What an object says: 200 is 200.0, and Paris is paris."""
+    if not isinstance(node, LiteralValue):
+        return root
+    value = node.value
+    if isinstance(value, str):
+        return ("s", " ".join(value.split()).casefold())
+    if isinstance(value, float) and value.is_integer():
+        return ("n", int(value))
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return ("n" if is_number else "j", value)
