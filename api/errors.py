@@ -22,6 +22,7 @@ STATUS: Final[dict[type[EngineError], int]] = {
     errors.NotFound: 404,
     errors.ResourceDeleted: 410,
     errors.LifecycleExpired: 410,
+    errors.PackExpired: 410,
     errors.Conflict: 409,
     errors.RateLimited: 429,
     errors.Unavailable: 503,

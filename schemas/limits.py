@@ -270,6 +270,10 @@ BELIEF_PERIODS_MAX: Final = 8
 BELIEF_EVENTS_MAX: Final = 16
 """Events that one revision makes point back at the belief."""
 
+SUMMARY_CHARS_MAX: Final = 240
+NARRATED_MAX: Final = 5
+"""What is quoted of a record in a graph of reasons, and the facts that its narrative tells."""
+
 CALIBRATION_DAYS: Final = 30
 CALIBRATION_SAMPLES_MIN: Final = 10
 """The window of the Brier score (001 §7.4), and the claims a family needs for one of its own."""
@@ -387,7 +391,8 @@ INDEX_BYTES_MAX: Final = 1 * MIB
 INDEX_PENDING_MAX: Final = 4096
 """Documents added to the text index before a commit is due, however busy it is."""
 
-INDEX_COMMIT_S: Final = 0.1
+INDEX_REST_S_MIN: Final = 0.02
+INDEX_REST_S_MAX: Final = 0.1
 """Pause between two commits of the text index: each costs 10 ms of work and some fsyncs."""
 
 INDEX_BUILD_COMMIT_S: Final = 5.0
@@ -416,6 +421,9 @@ PACK_LAYER_ITEMS_MAX: Final = 500
 
 PACK_ITEM_SHARE: Final = 4
 """One item may take a quarter of the budget; a longer text is shown as an excerpt."""
+
+PRICES_MAX: Final = 100_000
+"""Lines whose tokens are remembered, about 100 bytes each; counting one takes 40 µs."""
 
 CITED_EVENTS_MAX: Final = 64
 """Events named for one record in the citation map; `/v1/facts`, `/v1/beliefs/why` have them all."""

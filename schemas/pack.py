@@ -183,6 +183,20 @@ class Citation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     support_strength: float | UnsetType = UNSET
 
 
+class Evidence(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An item of a pack as an answer reads it; never sent as such."""
+
+    marker: str
+    layer: LayerName
+    id: str
+    text: str
+    when: Instant
+    source: str
+    trust: str
+    score: float
+    is_superseded: bool = False
+
+
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """How the pack came about, and what each of its records rests on: a graph down to events."""
 
@@ -221,6 +235,7 @@ class RecallReceipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     watermark: int
     projectors: dict[str, int]
     embedder: str
+    items: list[str]
     digest: str
     signature: str
 

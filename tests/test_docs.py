@@ -30,6 +30,8 @@ ADDED_ERRORS = (
     errors.UnsupportedMediaType,
     errors.MethodNotAllowed,
     errors.LifecycleExpired,
+    errors.PackExpired,
+    errors.AnswerUnavailable,
     errors.Overloaded,
 )
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:|#)([^)#]+)")

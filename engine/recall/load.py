@@ -291,6 +291,33 @@ class Loader:
         return policy.may(engine, self._caller, "scope.read.local", scope)
 
 
+def events_behind(
+    engine: "Engine", tenant_no: int, layer: Layer, raws: Sequence[bytes]
+) -> dict[bytes, list[bytes]]:
+    """The events that records rest on, as they are known now: what a hit on them speaks for."""
+    found: dict[bytes, list[bytes]] = {}
+    for raw in raws:
+        record = records.get_latest(engine, tenant_no, layer, raw)
+        if record is not None:
+            named = _events_below(engine, tenant_no, record, 0)
+            found[raw] = [event for name in named if (event := parse_id("evt", name)) is not None]
+    return found
+
+
+def _events_below(engine: "Engine", tenant_no: int, record: Record, depth: int) -> list[str]:
+    below: dict[str, None] = {}
+    for name in rests_on(record):
+        prefix = name.partition("_")[0]
+        raw = parse_id(prefix, name)
+        if prefix == "evt":
+            below[name] = None
+        elif raw is not None and prefix in LAYER_OF and depth < _DEPTH_MAX:
+            between = records.get_latest(engine, tenant_no, LAYER_OF[prefix], raw)
+            if between is not None:
+                below |= dict.fromkeys(_events_below(engine, tenant_no, between, depth + 1))
+    return list(below)
+
+
 _PREFIX: Final[Mapping[LayerName, str]] = {
     layer: prefix
     for prefix, table in LAYER_OF.items()

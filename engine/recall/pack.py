@@ -5,6 +5,7 @@ Pure: the same plan, items and fence word give the same pack, byte for byte.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
@@ -21,8 +22,10 @@ from engine.recall.render import (
     words_of,
 )
 from engine.recall.select import Frame
+from engine.state.index import Embedder
+from schemas import limits
 from schemas.layers import Belief, Concept, Episode, Event, Fact
-from schemas.pack import Citation, Item, LayerName, Layers
+from schemas.pack import Citation, Evidence, Item, LayerName, Layers
 
 Singular = Literal["event", "episode", "fact", "belief", "understanding"]
 
@@ -104,14 +107,22 @@ class Pricing:
     so lines, and the markers at their ends, can be counted once and added up.
     """
 
-    def __init__(self, count: Count) -> None:
+    def __init__(self, count: Count, name: str) -> None:
         self._count = count
+        self.name = name
         self._break = count("\n")
+        self._known: dict[int, int] = {}
         self._markers = [self.line(f"x [{'9' * digits}]") - self.line("x") for digits in (1, 2, 3)]
 
     def line(self, text: str) -> int:
-        """A line and the break before it."""
-        return self._count("\n" + text) - self._break + 1
+        """A line and the break before it; the same lines come again, and are counted once."""
+        place = hash(text)
+        found = self._known.get(place)
+        if found is None:
+            if len(self._known) >= limits.PRICES_MAX:
+                self._known.clear()
+            found = self._known[place] = self._count("\n" + text) - self._break + 1
+        return found
 
     def marker(self, offered: int) -> int:
         """A marker, when so many may be numbered."""
@@ -137,6 +148,12 @@ class Pricing:
             case "block_at_end":
                 return self.line(f"{'9' * len(str(offered))}. {record_id}")
         return 0
+
+
+@lru_cache(maxsize=2)
+def pricing_of(embedder: Embedder) -> Pricing:
+    """Prices by the tokenizer of the model in use, remembered while it is."""
+    return Pricing(embedder.count, embedder.name)
 
 
 def line_for(plan: Plan, thing: Thing, marks: Marks, excerpt: str | None) -> str:
@@ -207,6 +224,24 @@ def citations_of(plan: Plan, told: Sequence[Shown]) -> list[Citation]:
             layer=SINGULAR[one.layer],
             id=one.thing.id,
             support_strength=round(one.score, 4),
+        )
+        for number, one in enumerate(told, start=1)
+    ]
+
+
+def evidence_of(told: Sequence[Shown]) -> list[Evidence]:
+    """The same items as an answer reads them."""
+    return [
+        Evidence(
+            marker=f"[{number}]",
+            layer=one.layer,
+            id=one.thing.id,
+            text=words_of(one.thing)[slice(*(one.excerpt or (None,)))],
+            when=when_of(one.thing),
+            source=source_of(one.thing),
+            trust=trust_of(one.thing),
+            score=one.score,
+            is_superseded=one.marks.is_superseded,
         )
         for number, one in enumerate(told, start=1)
     ]

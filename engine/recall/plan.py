@@ -5,10 +5,10 @@ are meant go in; everything the later stages need to know comes out.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from engine.recall.candidates import QueryKind
 from engine.recall.filters import Filters
@@ -107,6 +107,15 @@ class Plan:
     """The request pins a moment: nothing recorded later may be looked at."""
     warnings: tuple[str, ...]
 
+    def said(self) -> dict[str, Any]:
+        """The plan as a stream tells it (001 §10.1)."""
+        return {"plan": self.name, "filters_applied": self.filters.applied()}
+
+    def leaving_out(self, layer: LayerName) -> "Plan":
+        """The same plan without a layer the caller may not read."""
+        caps = {name: cap for name, cap in self.caps.items() if name != layer}
+        return replace(self, layers=tuple(name for name in self.layers if name != layer), caps=caps)
+
     @property
     def scope_numbers(self) -> list[int]:
         """The scopes that can hold anything."""
@@ -145,12 +154,12 @@ def make_plan(
         layers=layers,
         places=tuple(places),
         barred=tuple(barred),
-        window=replace(window, include_superseded=superseded != "exclude"),
+        window=structs.replace(window, include_superseded=superseded != "exclude"),
         filters=filters,
         caps=_caps(layers, budgets, shape, kind),
         max_tokens=_tokens(budgets),
         mmr_lambda=LAMBDA_DEFAULT if request.mmr_lambda is None else request.mmr_lambda,
-        treatments=replace(request.treatments, superseded=superseded),
+        treatments=structs.replace(request.treatments, superseded=superseded),
         citation_mode=request.citation_mode,
         diagnostics=request.diagnostics,
         excludes_content=request.exclude_content,

@@ -5,17 +5,14 @@ seen when it was recorded by then, and a window of validity is about when it was
 """
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from engine.recall import candidates
 from engine.recall.filters import column_mask
 from engine.recall.plan import Plan
 from engine.state.index import Block, Layer
-from engine.temporal import Window
 from schemas.layers import Event
 from schemas.times import Interval, to_us
 
@@ -65,10 +62,3 @@ def _inside(column: Any, span: Interval) -> Any:
     start = np.iinfo(np.int64).min if span.start is None else to_us(span.start)
     rows = column >= start
     return rows if span.end is None else rows & (column < to_us(span.end))
-
-
-def at_moment(window: Window, moment: datetime) -> Window:
-    """The same window, known no later than a moment: for a recall that is tried again."""
-    known_at = min(window.known_at, moment)
-    valid_at = None if window.valid_at is None else min(window.valid_at, moment)
-    return replace(window, known_at=known_at, valid_at=valid_at)
