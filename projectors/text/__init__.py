@@ -3,7 +3,7 @@
 The rest of the house reads `extract` and the shapes in `candidates`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
@@ -85,7 +85,7 @@ def _wants(envelope: Envelope, layer: str) -> bool:
     return directives is None or directives.extract is UNSET or layer in directives.extract
 
 
-def _stated(envelope: Envelope, caller: str, text: str) -> Iterator[Candidate]:
+def _stated(envelope: Envelope, caller: str, text: str) -> Iterable[Candidate]:
     """Exact content speaks for itself; words are read where there is nothing better."""
     content, speakers = envelope.content, speakers_of(envelope, caller)
     match content:

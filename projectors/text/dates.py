@@ -5,6 +5,7 @@ Half-open intervals in UTC. A change dated with a period takes place at the peri
 """
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
@@ -38,11 +39,14 @@ def resolve(text: str, anchor: datetime, *, ahead: bool = False) -> Interval | N
 
 def find(text: str, anchor: datetime, *, ahead: bool = False) -> list[TimePhrase]:
     """Every time a text names, in order."""
+    lower = text.lower()
+    if len(lower) != len(text):  # a few letters change their length with their case
+        lower = "".join(char.lower() if char.isascii() else char for char in text)
     anchor = anchor.astimezone(UTC)
     found: list[TimePhrase] = []
     opening: TimePhrase | None = None
-    for match in _PHRASE.finditer(text):
-        prefix = (match["prefix"] or "").lower()
+    for match in _matches(lower):
+        prefix = match["prefix"] or ""
         closes = prefix in _CLOSERS and opening is not None and opening.last == match.start() - 1
         phrase = _meaning(match, prefix, anchor, ahead=ahead, closes=closes)
         if phrase is None:
@@ -54,6 +58,18 @@ def find(text: str, anchor: datetime, *, ahead: bool = False) -> list[TimePhrase
         found.append(phrase)
         opening = phrase if prefix in {"from", "between"} else None
     return found
+
+
+def _matches(text: str) -> Iterator[re.Match[str]]:
+    """Where the grammar of times applies. It is tried only around a word no time goes without."""
+    at = 0
+    for hint in _HINT.finditer(text):
+        if hint.start() < at:
+            continue
+        match = _PHRASE.search(text, max(at, hint.start() - 32), hint.end() + 40)
+        if match is not None:
+            yield match
+            at = match.end()
 
 
 # ── the calendar ─────────────────────────────────────────────────────────────────────────────
@@ -215,7 +231,12 @@ _PHRASE: Final = re.compile(
     | (?P<month>{_MONTH})
     )\b(?:\ (?:morning|afternoon|evening|night))?
     """,
-    re.IGNORECASE | re.VERBOSE,
+    re.VERBOSE,
+)
+_HINT: Final = re.compile(
+    r"\b(?:\d|q[1-4]\b|today|tonight|yesterday|tomorrow|last night"
+    r"|this (?:morning|afternoon|evening)"
+    rf"|(?:{_UNIT})s?\b|(?:{_WEEKDAY})\b|(?:{_SEASON})\b|(?:{_MONTH})\b)"
 )
 
 _SINCE: Final = frozenset(
@@ -242,7 +263,7 @@ def _meaning(
     match: re.Match[str], prefix: str, anchor: datetime, *, ahead: bool, closes: bool
 ) -> TimePhrase | None:
     kind = match.lastgroup or ""
-    words = match[kind].lower()
+    words = match[kind]
     if kind in _BARE and not closes and not _is_time(match, kind, prefix):
         return None
     if kind == "span" and prefix not in {"for", "over", "in"}:

@@ -8,11 +8,9 @@ from projectors.text.candidates import Passage
 from projectors.text.stems import stem, word_set
 from schemas import limits
 
-_SENTENCE_END: Final = re.compile(
-    r"""(?<![A-Z]\.[A-Z])(?<!\b[A-Z])(?<!Mr)(?<!Mrs)(?<!Ms)(?<!Dr)(?<!St)(?<!vs)(?<!Inc)(?<!Corp)
-        (?<!Ltd)(?<!e\.g)(?<!i\.e)(?<!etc)(?<!approx)(?<!No)
-        [.!?…]+["'”’)\]]*(?=\s|$)\s* | \n+\s* | (?<=[^\W\d_])[.!?]+\ *$""",
-    re.VERBOSE,
+_SENTENCE_END: Final = re.compile(r"[.!?…]+[\"'”’)\]]*(?:\s+|$)|\n\s*")
+_ABBREVIATED: Final = word_set(
+    "mr mrs ms dr prof st vs inc corp ltd co etc approx no fig e.g i.e a.m p.m jr sr dept est"
 )
 _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
 
@@ -20,12 +18,17 @@ _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
 def sentences(text: str) -> Iterator[tuple[int, int]]:
     """Where sentences begin and end, their final marks included."""
     start = 0
-    for end in _SENTENCE_END.finditer(text):
-        if end.end() > start:
-            if text[start : end.end()].strip():
-                yield start, end.end()
-            start = end.end()
-    if text[start:].strip():
+    for found in _SENTENCE_END.finditer(text):
+        first, end = found.span()
+        if text[first] == "." and end < len(text) and "\n" not in found[0]:
+            # Twenty characters hold any abbreviation: a text without spaces is not searched.
+            word = text[max(start, first - 20) : first].rpartition(" ")[2].lower()
+            if word in _ABBREVIATED or (len(word) == 1 and word.isalpha() and word != "i"):
+                continue
+        if first > start:
+            yield start, end
+        start = end
+    if start < len(text):
         yield start, len(text)
 
 

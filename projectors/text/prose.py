@@ -1,70 +1,351 @@
-"""What do plain words assert?"""
+"""What do plain words assert?  Sentences to clauses, clauses to candidates.
 
-import re
-from collections.abc import Iterator
+Questions, commands, conditions and wishes assert nothing. What others say and what is thought is
+taken with less confidence, and what is said of nobody one could name is not taken.
+"""
+
 from datetime import datetime
 from typing import Final
 
 from projectors.text.candidates import Candidate, Mention, Value
-from projectors.text.dates import resolve
+from projectors.text.frames import tell
+from projectors.text.grammar import Grammar, Verb
 from projectors.text.passages import sentences
-from projectors.text.predicates import behaviour
+from projectors.text.scene import Clause, Scene
 from projectors.text.speakers import Speakers
-from projectors.text.stems import singular
-
-_QUANTITY: Final = re.compile(
-    r"^([A-Z]\w+) (?:moved|went|upgraded|grew|increased|dropped) to (\d+) ([a-z]+)"
+from projectors.text.stems import word_set
+from projectors.text.tokens import MARK, Tokens, read
+from projectors.text.words import (
+    ADVERBS,
+    AUXILIARIES,
+    BASE,
+    COORDINATORS,
+    FORMS,
+    HEDGES,
+    INTERJECTIONS,
+    PAST,
+    QUESTIONS,
+    REPORTS,
+    SUBJECT_PRONOUNS,
+    VAGUE,
 )
-_PLAIN: Final = tuple(
-    (re.compile(rf"\bI {words} ([^.,;!]+)"), predicate)
-    for words, predicate in (
-        ("live in", "lives_in"),
-        ("moved to", "lives_in"),
-        ("work (?:at|for)", "works_at"),
-        ("(?:like|love)", "likes"),
-        ("(?:hate|dislike)", "dislikes"),
-    )
+from schemas import limits
+
+_SAYING: Final = word_set(
+    "say tell mention claim report announce insist swear argue admit explain suggest confirm write"
+    " text warn state reckon promise"
 )
+_HEARING: Final = word_set("hear read")
+_THINKING: Final = word_set("think guess believe suppose assume reckon feel suspect figure")
+_KNOWING: Final = word_set(
+    "know realize realise notice learn discover find remember see forget mean"
+)
+_UNREAL: Final = word_set("wish hope wonder imagine pretend dream bet doubt ask pray")
+_CLAUSAL: Final = _SAYING | _HEARING | _THINKING | _KNOWING | _UNREAL
+_CONDITIONS: Final = word_set("if unless suppose supposing imagine assuming wish whether")
+_SKIPPED: Final = word_set(
+    "if unless when whenever where wherever which who whom whose that before after until till than"
+    " what how why whether as once"
+)
+_LINKS: Final = word_set("because although though while since cause cuz whereas even")
+_ADJECTIVES: Final = word_set(
+    "glad happy sad sure afraid sorry proud excited thrilled worried certain convinced grateful"
+    " thankful lucky surprised relieved aware clear obvious"
+)
+_PLAINER: Final = str.maketrans({"’": "'", "‘": "'", MARK: None})
+_QUESTION_OPENERS: Final = QUESTIONS | (AUXILIARIES - {"had", "was", "were"})
 
 
-def statements(text: str, speakers: Speakers, anchor: datetime) -> Iterator[Candidate]:
-    """The assertions of a text, in order."""
+def statements(
+    text: str, speakers: Speakers, anchor: datetime, weight: float = 0.9
+) -> list[Candidate]:
+    """The assertions of a text, in order; `weight` is how much a plain one is to be believed."""
+    text = text.translate(_PLAINER) if not text.isascii() else text
+    scene = Scene(speakers, anchor)
     for first, last in sentences(text):
         sentence = text[first:last].strip()
-        if sentence.endswith("?"):
-            continue
-        counted = _QUANTITY.match(sentence)
-        if counted is not None:
-            name, number, unit = counted.groups()
-            yield _found(
-                Mention(text=name, kind="organisation"),
-                f"{singular(unit)}_count",
-                Value(datatype="integer", value=int(number)),
-                sentence,
-            )
-        for pattern, predicate in _PLAIN:
-            match = pattern.search(sentence)
-            if match is not None and speakers.me is not None:
-                when = resolve(sentence, anchor)
-                thing = Mention(text=match[1].strip())
-                found = _found(speakers.me, predicate, thing, sentence)
-                yield found if when is None else _dated(found, when.start)
+        if sentence[-1] != "?" and len(sentence) > 5 and len(scene.found) < limits.CANDIDATES_MAX:
+            tokens = read(sentence, anchor)
+            if _may_assert(tokens):
+                _Sentence(scene, tokens, weight).tell()
+    return scene.found
 
 
-def _found(subject: Mention, predicate: str, value: Mention | Value, sentence: str) -> Candidate:
-    known = behaviour(predicate)
-    return Candidate(
-        subject=subject,
-        predicate=predicate,
-        object=value,
-        confidence=0.9,
-        cardinality=known.cardinality,
-        kind=known.kind,
-        sentence=sentence,
+def _may_assert(tokens: Tokens) -> bool:
+    """A cheap test that most questions, commands, wishes and exclamations do not pass."""
+    low = tokens.low
+    if not low or not _CONDITIONS.isdisjoint(low):
+        return False
+    k = 0
+    while k < len(low) and (low[k] in INTERJECTIONS or low[k] in {",", "and", "so", "but"}):
+        k += 1
+    if k >= len(low) or low[-1] == "?":
+        return False
+    first = low[k]
+    if first in _QUESTION_OPENERS and first != "may":
+        return k + 1 < len(low) and low[k + 1][0] == MARK and first not in AUXILIARIES
+    return True
+
+
+class _Sentence:
+    """One sentence being read: where we are, and how what comes next is meant."""
+
+    __slots__ = (
+        *("corrects", "grammar", "hedged", "pending", "scene", "source", "subjects", "tokens"),
+        *("verb", "weight"),
     )
 
+    def __init__(self, scene: Scene, tokens: Tokens, weight: float) -> None:
+        self.scene, self.tokens = scene, tokens
+        self.grammar = Grammar(tokens)
+        self.weight = weight
+        self.hedged = False
+        self.corrects = False
+        self.source: Mention | None = None
+        self.subjects: list[Mention] = []
+        self.verb: Verb | None = None
+        self.pending: list[int] = []
 
-def _dated(found: Candidate, valid_from: datetime | None) -> Candidate:
-    return Candidate(
-        **{f: getattr(found, f) for f in found.__struct_fields__} | {"valid_from": valid_from}
-    )
+    def tell(self) -> None:
+        """Clause after clause, from left to right."""
+        k, n, low = 0, self.grammar.n, self.grammar.low
+        self._preamble()
+        while k < n:
+            before = k
+            k = self._openers(k)
+            if k >= n:
+                break
+            k = self._clause(k, is_first=before == 0)
+            if k <= before:
+                k = before + 1
+            if k == 0 or (k < n and low[k] == "?"):
+                break
+
+    def _preamble(self) -> None:
+        """Words at the head of a sentence that say how all of it is meant."""
+        low = self.grammar.low
+        head = " ".join(low[:6])
+        if head.startswith(
+            ("as far as i know", "i am not sure , but", "i 'm not sure", "if i recall")
+        ):
+            self.hedged = True
+        self.corrects = head.startswith(("actually ,", "correction", "sorry , i meant", "i meant"))
+
+    def _openers(self, k: int) -> int:
+        """Pass what stands before a clause: marks, interjections, connectives, adverbs, times."""
+        low, n = self.grammar.low, self.grammar.n
+        while k < n:
+            word = low[k]
+            if word[0] == MARK:
+                self.pending.append(int(word[1:]))
+            elif (
+                word in HEDGES and word not in AUXILIARIES and word != "seems"
+            ) or word in REPORTS:
+                self.hedged = True
+            elif word in _SKIPPED and not (word == "that" and self._is_linking_that(k)):
+                return self._skip(k)
+            elif not (
+                word in ADVERBS
+                or word in COORDINATORS
+                or word in INTERJECTIONS
+                or word in _LINKS
+                or word == "that"
+                or not (word[0].isalnum() or word[0] in "$€£+")
+            ):
+                break
+            k += 1
+        return k
+
+    def _is_linking_that(self, k: int) -> bool:
+        return k > 0 and self.grammar.starts_clause(k + 1) and self.grammar.low[k - 1] != ","
+
+    def _skip(self, k: int) -> int:
+        """Past a subordinate clause that asserts nothing new: after the next comma."""
+        low, n = self.grammar.low, self.grammar.n
+        if low[k] == "as" and low[k : k + 5] == ["as", "far", "as", "i", "know"]:
+            return min(n, k + 5)
+        k += 1
+        while k < n and low[k] not in {",", ";", ".", "!", "—", "–"}:
+            k += 1
+        return k
+
+    def _boundary(self, k: int) -> int:
+        """The next place where a clause may begin."""
+        low, n = self.grammar.low, self.grammar.n
+        while k < n and low[k][0].isalnum() and low[k] not in COORDINATORS and low[k] not in _LINKS:
+            if low[k] in _SKIPPED:
+                return self._skip(k)
+            k += 1
+        return k
+
+    # ── one clause ───────────────────────────────────────────────────────────────────────────
+
+    def _clause(self, k: int, *, is_first: bool) -> int:
+        grammar, low = self.grammar, self.grammar.low
+        if low[k] == "according" and k + 2 < grammar.n and low[k + 1] == "to":
+            end = grammar.noun(k + 2)
+            self.source = self.scene.mention(grammar, (k + 2, end)) if end > k + 2 else None
+            return max(end, k + 2)
+        end = grammar.subject(k)
+        if end > k:
+            after = self._after_subject(k, end)
+            if after:
+                return after
+        if end == k or low[k] in FORMS:
+            after = self._without_subject(k, is_first=is_first)
+            if after:
+                return after
+        return self._boundary(max(k + 1, end))
+
+    def _after_subject(self, k: int, end: int) -> int:
+        """A clause with a subject of its own; 0 when no verb follows it."""
+        grammar, low, n = self.grammar, self.grammar.low, self.grammar.n
+        spans = [(k, end)]
+        if end + 1 < n and low[end] == "and":
+            other = grammar.subject(end + 1)
+            if other > end + 1 and grammar.is_verbal(other, "they"):
+                spans.append((end + 1, other))
+                end = other
+        elif end + 1 < n and low[end] in {"in", "at", "of", "with", "from", "on", "for"}:
+            other = grammar.subject(end + 1)
+            if other > end + 1 and grammar.is_verbal(other, low[k]):
+                spans[0], end = (k, other), other
+        verb = grammar.verb(end, "they" if len(spans) > 1 else low[k])
+        if verb is None:
+            return 0
+        if low[k] in VAGUE and not (low[k] == "it" and self.scene.thing is not None):
+            return self._impersonal(k, verb)
+        subjects = [self.scene.mention(grammar, span) for span in spans]
+        self.subjects = [subject for subject in subjects if subject is not None]
+        if not self.subjects:
+            wrapped = self._wrapped(verb, None)
+            return wrapped or self._pass(verb)
+        if low[k] not in SUBJECT_PRONOUNS:
+            for subject in self.subjects:
+                self.scene.remember(subject, plural=len(spans) > 1)
+        return self._told(verb)
+
+    def _without_subject(self, k: int, *, is_first: bool) -> int:
+        """A second verb of the same subject, or a deed told without `I`; 0 when neither."""
+        grammar, low = self.grammar, self.grammar.low
+        known = FORMS.get(low[k])
+        if known is None and low[k] not in AUXILIARIES:
+            return 0
+        if self.subjects and k > 0 and self.verb is not None and not is_first:
+            verb = grammar.verb(k, "they" if self.verb.tense == "present" else "i")
+            if verb is None and self.verb.tense == "progressive" and known is not None:
+                verb = Verb()
+                verb.lemma, verb.tense, verb.end = known[0], "progressive", k + 1
+            if verb is not None:
+                if self.verb.tense in {"perfect", "future"} and low[k] not in AUXILIARIES:
+                    verb.tense = self.verb.tense
+                return self._told(verb)
+            return 0
+        is_past = known is not None and known[1] & PAST and not known[1] & BASE
+        if is_first and is_past and self.scene.speakers.me is not None:
+            verb = grammar.verb(k, "i")
+            if verb is not None and low[k] not in {"was", "were"}:
+                self.subjects = [self.scene.speakers.me]
+                self.weight = min(self.weight, 0.75)
+                return self._told(verb)
+        # A verb in its plain form at the head of a sentence is a command: it asserts nothing.
+        return grammar.n if is_first and known is not None and known[1] & BASE else 0
+
+    def _impersonal(self, k: int, verb: Verb) -> int:
+        """`it seems that`, `rumour has it`, `people say`: what follows is hearsay or a guess."""
+        low = self.grammar.low
+        if low[k] == "it" and verb.lemma in {"seem", "look", "appear", "sound"}:
+            self.hedged = True
+            return self._after_that(verb.end)
+        if (
+            low[k] in {"people", "everyone", "someone", "somebody", "they"}
+            and verb.lemma in _SAYING
+        ):
+            self.source = Mention(text=low[k], kind="person")
+            return self._after_that(verb.end)
+        return self._pass(verb)
+
+    def _after_that(self, k: int) -> int:
+        low, n = self.grammar.low, self.grammar.n
+        while k < n and low[k] in {
+            "that",
+            "like",
+            "as",
+            "to",
+            "me",
+            "us",
+            "him",
+            "her",
+            "you",
+            "though",
+        }:
+            k += 1
+        return k
+
+    def _pass(self, verb: Verb) -> int:
+        """Over a clause that tells nothing, to where the next may begin."""
+        rest = self.grammar.complement(verb)
+        return max(rest.end, verb.end)
+
+    def _wrapped(self, verb: Verb, subject: Mention | None) -> int:
+        """A verb of saying, thinking or wishing with a clause for its object: how that is meant."""
+        grammar, low, n = self.grammar, self.grammar.low, self.grammar.n
+        if verb.lemma not in _CLAUSAL:
+            return 0
+        k = verb.end
+        while k < n and (
+            low[k] in {"me", "us", "him", "her", "them", "you", "out"} or low[k][0] == MARK
+        ):
+            k += 1
+        has_that = k < n and low[k] == "that"
+        start = k + 1 if has_that else k
+        if start >= n or not grammar.starts_clause(start):
+            return 0
+        is_mine = subject is not None and subject == self.scene.speakers.me
+        if verb.lemma in _UNREAL or verb.negative or verb.modal in {"would", "could"}:
+            return self._skip(start)
+        if verb.lemma in _KNOWING:
+            return start
+        if verb.lemma in _HEARING or verb.lemma in _SAYING or not is_mine:
+            self.source = subject or Mention(text="someone", kind="person")
+            if is_mine and verb.lemma in _SAYING:
+                self.source = None
+            elif is_mine:
+                self.source = Mention(text="someone", kind="person")
+            return start
+        if verb.lemma in {"think", "believe", "feel"} and subject is not None:
+            self._opinion(verb, subject, start)
+        self.hedged = True
+        return start
+
+    def _opinion(self, verb: Verb, subject: Mention, start: int) -> None:
+        """What somebody thinks, in their words."""
+        clause = Clause(self.tokens, self.grammar, subject, verb)
+        clause.weight = min(self.weight, 0.85)
+        low = self.grammar.low
+        if low[start] in {"i", "we", "you", "it", "that", "this", "there"}:
+            return
+        words = self.scene.text(self.grammar, (start, self.grammar.stretch(start, verb)))
+        self.scene.add(clause, "thinks", Value(datatype="string", value=words))
+
+    def _told(self, verb: Verb) -> int:
+        grammar, scene = self.grammar, self.scene
+        subject = self.subjects[0]
+        wrapped = self._wrapped(verb, subject)
+        if wrapped:
+            return wrapped
+        marks_before = len(grammar.marks)
+        rest = grammar.complement(verb)
+        del marks_before
+        for one in self.subjects:
+            clause = Clause(self.tokens, grammar, one, verb)
+            clause.rest = rest
+            clause.times = [*grammar.marks, *self.pending]
+            clause.hedged = verb.hedged or self.hedged
+            clause.source, clause.corrects = self.source, self.corrects
+            clause.weight = self.weight
+            tell(scene, clause)
+        grammar.marks.clear()
+        self.pending.clear()
+        self.verb = verb
+        return max(rest.end, verb.end)

@@ -1,0 +1,151 @@
+"""What is somebody going to do?  Plans, wishes and what is being considered."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from projectors.text.candidates import Kind, Value
+from projectors.text.grammar import Span
+from projectors.text.objects import is_about_you, reach, tell_each
+from projectors.text.scene import Clause, Scene
+from projectors.text.stems import word_set
+from projectors.text.tokens import MARK, when
+from projectors.text.words import FORMS, OBJECT_PRONOUNS
+
+
+def is_ahead(scene: Scene, clause: Clause) -> bool:
+    """Whether the time told lies ahead."""
+    said = when(clause.tokens, clause.times, scene.anchor, ahead=True)
+    if said is None or said.role != "at":
+        return False
+    start, end = said.interval.start, said.interval.end
+    return (
+        start is not None
+        and (start > scene.anchor or (end is not None and end > scene.anchor))
+        and (start >= scene.anchor - timedelta(days=1))
+    )
+
+
+def tell_plan(scene: Scene, clause: Clause) -> None:
+    """What somebody is going to do; of a thing, what will become of it."""
+    verb = clause.verb
+    if verb.lemma in _EMPTY_PLANS or is_about_you(clause):
+        return
+    low = clause.grammar.low[verb.end : reach(clause)]
+    if not any(word.isalpha() and word not in OBJECT_PRONOUNS for word in low) and not clause.times:
+        return
+    is_bare = all(word in OBJECT_PRONOUNS or word in _SMALL for word in low)
+    if is_bare and verb.lemma not in _STATED and not clause.times:
+        return
+    words = plan_text(scene, clause, (verb.end - 1, reach(clause)))
+    scene.add(clause, "plans_to", words, kind="plan")
+
+
+_EMPTY_PLANS: Final = word_set(
+    "be see let keep try do know tell think say mean depend need remember forget look have make get"
+    " take love like want check wait"
+)
+_SMALL: Final = word_set("into for to at on with in of up out about soon later then")
+_STATED: Final = word_set("close launch ship renew sign expire retire")
+
+
+def plan_text(scene: Scene, clause: Clause, span: Span) -> Value:
+    """A plan in its own words, verb first, its times as dates: "next week" does not keep."""
+    first, last = span
+    low, words = clause.grammar.low, clause.grammar.words
+    known = FORMS.get(low[first])
+    parts = [known[0] if known is not None else low[first]]
+    for k in range(first + 1, last):
+        if low[k][0] == MARK:
+            parts.append(_dated(scene, clause, int(low[k][1:])))
+        elif low[k] not in _DROPPED:
+            parts.append(words[k])
+    text = " ".join(part for part in parts if part).strip(" ,.;")
+    return Value(datatype="string", value=text.replace(" 's", "'s").replace(" ,", ",")[:200])
+
+
+_DROPPED: Final = word_set("my our the a an just also really some")
+
+
+def _dated(scene: Scene, clause: Clause, mark: int) -> str:
+    if mark in clause.tokens.often:
+        return clause.tokens.often[mark]
+    said = when(clause.tokens, [mark], scene.anchor, ahead=True)
+    if said is None:
+        return clause.tokens.times[mark]
+    start, end = said.interval.start, said.interval.end
+    if start is None:
+        return f"by {end:%-d %B %Y}" if end is not None else ""
+    return _absolute(start, end)
+
+
+def _absolute(start: datetime, end: datetime | None) -> str:
+    days = (end - start).days if end is not None else 0
+    if days >= 365:
+        return f"in {start:%Y}"
+    if days >= 28:
+        return f"in {start:%B %Y}"
+    day = f"{start.day} {start:%B %Y}"
+    if days > 1:
+        return f"in the week of {day}" if days == 7 else f"from {day}"
+    return f"on {day}" if end is not None else f"from {day}"
+
+
+EMPTY_NEEDS: Final = word_set(
+    "go run admit say leave agree be think know see check ask tell confess wait get head do"
+)
+"""What one has to do without that being a plan."""
+
+
+def tell_wish(scene: Scene, clause: Clause) -> bool:
+    """want, need, hope, plan, intend, decide … to do something, or want a thing."""
+    verb, rest, low = clause.verb, clause.rest, clause.grammar.low
+    predicate, kind = WISHES[verb.lemma]
+    if rest.infinitive is not None and not rest.objects:
+        if low[rest.infinitive[0]] in EMPTY_NEEDS or is_about_you(clause):
+            return True
+        scene.add(clause, predicate, plan_text(scene, clause, rest.infinitive), kind=kind)
+        return True
+    if verb.lemma in {"want", "need"} and rest.objects and not rest.infinitive:
+        return tell_each(scene, clause, f"{verb.lemma}s") or True
+    if verb.lemma in {"plan", "decide", "agree"} and rest.after("on"):
+        span = rest.after("on")[0]
+        scene.add(clause, predicate, plan_text(scene, clause, span), kind=kind)
+        return True
+    return verb.lemma not in {"plan", "choose"}
+
+
+WISHES: Final[dict[str, tuple[str, Kind]]] = {
+    "want": ("wants_to", "plan"),
+    "need": ("needs_to", "plan"),
+    "hope": ("hopes_to", "plan"),
+    "plan": ("plans_to", "plan"),
+    "intend": ("plans_to", "plan"),
+    "aim": ("plans_to", "plan"),
+    "decide": ("decided", "event"),
+    "agree": ("agreed_to", "event"),
+    "choose": ("decided", "event"),
+    "promise": ("plans_to", "plan"),
+}
+
+
+def tell_thought(scene: Scene, clause: Clause) -> bool:
+    """What somebody is thinking of doing."""
+    rest = clause.rest
+    spans = (
+        [rest.gerund] if rest.gerund else rest.after("about") or rest.after("of") or rest.objects
+    )
+    if clause.verb.tense == "progressive" and spans and not is_about_you(clause):
+        clause.hedged = True
+        scene.add(clause, "considering", plan_text(scene, clause, spans[0]), kind="plan")
+    return True
+
+
+def tell_outlook(scene: Scene, clause: Clause) -> bool:
+    """What somebody looks forward to."""
+    low, rest = clause.grammar.low, clause.rest
+    if low[clause.verb.end : clause.verb.end + 1] == ["forward"] and rest.after("to"):
+        if not is_about_you(clause):
+            span = rest.after("to")[0]
+            scene.add(clause, "looking_forward_to", scene.value(clause.grammar, span), kind="plan")
+        return True
+    return not (clause.verb.tense == "progressive" and rest.after("for"))

@@ -1,0 +1,127 @@
+"""What are the words of a sentence?  Contractions opened, times and frequencies set aside."""
+
+import re
+from datetime import datetime
+from typing import Final
+
+from projectors.text.dates import TimePhrase, find
+from projectors.text.stems import word_set
+from projectors.text.words import CONTRACTIONS
+
+MARK: Final = "\ue000"
+"""Stands in a sentence where words of time stood, with their number: they belong to no phrase.
+A character for private use; a text that has it of its own loses it."""
+
+_PLAIN: Final = re.compile(r"\w[\w'&-]*|[^\s\w]")
+_FULL: Final = re.compile(
+    r"""https?://\S+ | [\w.+-]+@[\w-]+(?:\.[\w-]+)+ | \w+(?:\.\w{2,})+/\S*\w
+      | \+\d[\d\ ()-]{6,}\d | \d{3}[- ]\d{3}[- ]\d{4} | \d{3,5}-\d{3,7}
+      | [$€£]\d+(?:[.,]\d+)*[kKmM]? | \d+(?:[.,:]\d+)*%?[kKmM]?(?:-[^\W\d_]+)*(?:st|nd|rd|th)?
+      | \ue000\d+ | \w[\w'&-]*(?:\+\+|\#(?!\w))? | [^\s\w]""",
+    re.VERBOSE,
+)
+_PECULIAR: Final = re.compile(r"[@/$€£+&]|\d")
+_CALENDAR: Final = word_set(
+    """
+    yesterday today tomorrow tonight ago last next week weekend month quarter year years weeks
+    days months hours hour minutes day morning afternoon evening night monday tuesday wednesday
+    thursday friday saturday sunday january february march april may june july august september
+    october november december jan feb mar apr jun jul aug sept sep oct nov dec spring summer
+    fall autumn winter decade decades fortnight time
+    """
+)
+_OFTEN: Final = re.compile(
+    r"""\b(?:(?:every|each)\ (?:other\ |single\ |second\ )?(?:day|week|weekend|month|year|morning
+          |evening|night|afternoon|hour|summer|winter|spring|autumn|fall|time
+          |(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?
+        |(?:once|twice|\w+\ times)\ (?:a|per|every|each)\ (?:day|week|month|year|night)
+        |(?:a|per)\ (?:day|week|month|year|night)(?=\W|$)(?!\ (?:ago|back|off|later|in|at|with|of))
+        |on\ (?:(?:mon|tues|wednes|thurs|fri|satur|sun)days|weekends|weekdays)
+        |daily|weekly|monthly|all\ the\ time)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_OFTEN_WORDS: Final = word_set(
+    """
+    every each once twice times daily weekly monthly all weekends weekdays day week month year
+    night mondays tuesdays wednesdays thursdays fridays saturdays sundays per
+    """
+)
+
+
+_JOINED: Final = frozenset(word for word in CONTRACTIONS if "'" not in word)
+
+
+class Tokens:
+    """A sentence as words, each also in lower case, and the words of time it held."""
+
+    __slots__ = ("low", "often", "text", "times", "words")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words: list[str] = []
+        self.low: list[str] = []
+        self.times: list[str] = []
+        self.often: dict[int, str] = {}
+
+
+def read(sentence: str, anchor: datetime) -> Tokens:
+    """The words of a sentence. Words of time are replaced by marks that number them."""
+    tokens = Tokens(sentence)
+    is_peculiar = _PECULIAR.search(sentence) is not None
+    _fill(tokens, sentence, _FULL if is_peculiar else _PLAIN)
+    is_often = not _OFTEN_WORDS.isdisjoint(tokens.low)
+    if is_often or is_peculiar or not _CALENDAR.isdisjoint(tokens.low):
+        marked = _marked(tokens, sentence, anchor, is_often=is_often)
+        if tokens.times:
+            _fill(tokens, marked, _FULL)
+    return tokens
+
+
+def _fill(tokens: Tokens, sentence: str, pattern: re.Pattern[str]) -> None:
+    words = pattern.findall(sentence)
+    low = [word.lower() for word in words]
+    if "'" in sentence or not _JOINED.isdisjoint(low):
+        for k in range(len(low) - 1, -1, -1):
+            if "'" in low[k] or low[k] in _JOINED:
+                opened = _opened(words[k], low[k])
+                words[k : k + 1] = opened
+                low[k : k + 1] = [word.lower() for word in opened]
+    tokens.words, tokens.low = words, low
+
+
+def _opened(word: str, lower: str) -> tuple[str, ...]:
+    """What an apostrophe joins, apart."""
+    parts = CONTRACTIONS.get(lower)
+    if parts is not None:
+        return (word[0] + parts[0][1:], *parts[1:])
+    if lower.endswith("'s") and len(lower) > 2:
+        return word[:-2], "'s"
+    return (word,)
+
+
+def _marked(tokens: Tokens, sentence: str, anchor: datetime, *, is_often: bool) -> str:
+    """The sentence with a mark for every time and frequency it names."""
+    spans = [(found.first, found.last, False) for found in find(sentence, anchor)]
+    if is_often:
+        often = [(found.start(), found.end(), True) for found in _OFTEN.finditer(sentence)]
+        spans = [s for s in spans if all(s[1] <= o[0] or s[0] >= o[1] for o in often)] + often
+        spans.sort()
+    parts, at = [], 0
+    for first, last, frequent in spans:
+        number = len(tokens.times)
+        tokens.times.append(sentence[first:last])
+        if frequent:
+            tokens.often[number] = sentence[first:last]
+        parts.append(f"{sentence[at:first]} {MARK}{number} ")
+        at = last
+    return "".join((*parts, sentence[at:]))
+
+
+def when(tokens: Tokens, numbers: list[int], anchor: datetime, *, ahead: bool) -> TimePhrase | None:
+    """What the marked words of time mean together: the first that means anything."""
+    for number in numbers:
+        if number not in tokens.often:
+            found = find(tokens.times[number], anchor, ahead=ahead)
+            if found:
+                return found[0]
+    return None

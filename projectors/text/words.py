@@ -1,0 +1,289 @@
+"""Which words carry the grammar, and which verbs do we know?  Closed lists, and forms made once."""
+
+from typing import Final
+
+from projectors.text.stems import word_set
+
+# ── closed classes ───────────────────────────────────────────────────────────────────────────
+
+FIRST: Final = word_set("i we")
+SUBJECT_PRONOUNS: Final = word_set("i we you he she it they")
+OBJECT_PRONOUNS: Final = word_set(
+    "me us you him her it them myself ourselves yourself himself herself itself themselves one"
+    " each everyone everybody someone somebody anyone anybody nobody everything anything something"
+    " nothing none that this these those all both some any others another"
+)
+VAGUE: Final = word_set(
+    "this that these those there here it one everyone everybody someone somebody anyone anybody"
+    " nobody everything anything something nothing none all both some many most what who which"
+    " people others somewhere each either neither things thing time life stuff"
+)
+"""Subjects that name nothing one could remember something about."""
+
+POSSESSIVES: Final = word_set("my our your his her their its")
+DETERMINERS: Final = word_set(
+    "a an the this that these those some any no each every another several many few both all most"
+    " such much enough"
+)
+PREPOSITIONS: Final = word_set(
+    "in at on for with from to of about as by into onto near over under during through between"
+    " against without within around across toward towards behind beside besides beyond inside"
+    " outside among than like via per off up out since until till after before despite except"
+)
+PARTICLES: Final = word_set("up out off down back away over in on around along together")
+COORDINATORS: Final = word_set("and but or so nor yet plus & then")
+SUBORDINATORS: Final = word_set(
+    "because although though while when where whenever wherever which who whom whose that whether"
+    " if unless as after before until till once cause cuz whereas what how why than"
+)
+ADVERBS: Final = word_set(
+    """
+    just really also always usually often sometimes rarely never still already finally recently
+    currently now actually probably maybe perhaps possibly definitely certainly clearly honestly
+    basically literally totally absolutely completely especially mostly mainly generally
+    normally typically even only ever very so too quite pretty rather almost nearly again soon
+    later then first originally lately nowadays apparently supposedly reportedly allegedly
+    presumably seriously simply truly deeply highly fully only both kinda sorta anymore today
+    there here together once twice instead though however anyway otherwise frequently
+    occasionally regularly mainly initially eventually suddenly luckily fortunately
+    unfortunately sadly happily officially
+    """
+)
+INTERJECTIONS: Final = word_set(
+    """
+    hey hi hello oh ah wow well yeah yes yep yup no nope ok okay sure thanks thank please haha
+    lol hmm um uh right great nice cool awesome sorry congrats congratulations welcome anyway
+    btw cheers definitely absolutely totally exactly alright yay oops ugh aww aw omg guess
+    """
+)
+HEDGES: Final = word_set("maybe perhaps possibly probably presumably likely might may could seems")
+REPORTS: Final = word_set("apparently supposedly reportedly allegedly rumour rumor")
+NEGATIONS: Final = word_set("not never n't nor hardly barely neither")
+BE: Final = word_set("be am is are was were been being")
+HAVE: Final = word_set("have has had having")
+DO: Final = word_set("do does did")
+MODALS: Final = word_set("will would can could should may might must shall ought")
+AUXILIARIES: Final = BE | HAVE | DO | MODALS
+QUESTIONS: Final = word_set("what who whom whose where when why how which")
+
+NUMBER_WORDS: Final = {
+    word: number
+    for number, words in (
+        *((n, w) for n, w in enumerate(
+            ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+             "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen",
+             "eighteen", "nineteen", "twenty")
+        )),
+        *((10 * n, w) for n, w in enumerate(
+            ("thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), start=3
+        )),
+        (100, "hundred"), (1000, "thousand"),
+    )
+    for word in (words,)
+}  # fmt: skip
+
+CONTRACTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "can't": ("can", "not"),
+    "cannot": ("can", "not"),
+    "won't": ("will", "not"),
+    "shan't": ("shall", "not"),
+    "ain't": ("is", "not"),
+    "gonna": ("going", "to"),
+    "wanna": ("want", "to"),
+    "gotta": ("have", "to"),
+    "let's": ("let", "us"),
+    "y'all": ("you",),
+    "'em": ("them",),
+    **{
+        f"{word}n't": (word, "not")
+        for word in (
+            *("do", "does", "did", "is", "are", "was", "were", "have", "has", "had", "would"),
+            *("could", "should", "might", "must", "need"),
+        )
+    },
+    **{f"{word}'m": (word, "am") for word in ("i",)},
+    **{f"{word}'re": (word, "are") for word in ("we", "you", "they", "there", "who", "what")},
+    **{
+        f"{word}'ve": (word, "have")
+        for word in ("i", "we", "you", "they", "who", "would", "could", "should", "might")
+    },
+    **{
+        f"{word}'ll": (word, "will")
+        for word in ("i", "we", "you", "he", "she", "it", "they", "that", "there", "who")
+    },
+    **{f"{word}'d": (word, "would") for word in ("i", "we", "you", "he", "she", "it", "they")},
+    **{
+        f"{word}'s": (word, "is")
+        for word in ("he", "she", "it", "that", "there", "here", "what", "who", "where", "how")
+    },
+    **dict.fromkeys(("im",), ("i", "am")),
+    **dict.fromkeys(("dont",), ("do", "not")),
+    **dict.fromkeys(("ive",), ("i", "have")),
+}
+"""What an apostrophe joins; a possessive is no contraction and is told apart by what follows."""
+
+# ── verbs ────────────────────────────────────────────────────────────────────────────────────
+
+BASE, THIRD, PAST, PART, ING = 1, 2, 4, 8, 16
+
+_IRREGULAR: Final = """
+    be was been|become became become|begin began begun|bend bent bent|bet bet bet|bite bit bitten
+    |blow blew blown|break broke broken|bring brought brought|build built built|burn burnt burnt
+    |buy bought bought|catch caught caught|choose chose chosen|come came come|cost cost cost
+    |cut cut cut|deal dealt dealt|dig dug dug|do did done|draw drew drawn|dream dreamt dreamt
+    |drink drank drunk|drive drove driven|eat ate eaten|fall fell fallen|feed fed fed|feel felt felt
+    |fight fought fought|find found found|fly flew flown|forget forgot forgotten
+    |forgive forgave forgiven|freeze froze frozen|get got gotten|give gave given|go went gone
+    |grow grew grown|hang hung hung|have had had|hear heard heard|hide hid hidden|hit hit hit
+    |hold held held|hurt hurt hurt|keep kept kept|know knew known|lay laid laid|lead led led
+    |leave left left|lend lent lent|let let let|lie lay lain|lose lost lost|make made made
+    |mean meant meant|meet met met|outgrow outgrew outgrown|overcome overcame overcome|pay paid paid
+    |put put put|quit quit quit|read read read|rebuild rebuilt rebuilt|ride rode ridden
+    |ring rang rung|rise rose risen|run ran run|say said said|see saw seen|seek sought sought
+    |sell sold sold|send sent sent|set set set|sew sewed sewn|shake shook shaken|shoot shot shot
+    |show showed shown|shut shut shut|sing sang sung|sit sat sat|sleep slept slept
+    |speak spoke spoken|spend spent spent|split split split|spread spread spread|stand stood stood
+    |steal stole stolen|stick stuck stuck|strike struck struck|swear swore sworn|sweep swept swept
+    |swim swam swum|swing swung swung|take took taken|teach taught taught|tear tore torn
+    |tell told told|think thought thought|throw threw thrown|understand understood understood
+    |undergo underwent undergone|wake woke woken|wear wore worn|win won won|write wrote written
+"""
+_DOUBLING: Final = word_set(
+    "admit bat beg cancel chat chop clap commit drag drop equip fit flip grab grin hop hug jog"
+    " knit nap occur pack permit pet plan plot prefer program quit refer regret rip rob rub scan"
+    " shop sit skip slip snap step stop submit swap swim tap tip transfer travel trim tug wrap zip"
+)
+_REGULAR: Final = word_set(
+    """
+    accept accomplish ache achieve add admire adopt adore advise agree aim allow amaze announce
+    answer apologize apply appreciate approve argue arrange arrive ask assemble assign assume
+    attend avoid bake base bike block book borrow brew browse call camp cancel care carry cause
+    celebrate change charge chat check cheer claim clean click climb close coach collect commit
+    commute compete complain complete compose concern confirm connect consider contact contain
+    continue convince cook cover crash create cross cry cuddle cycle dance date decide declare
+    decline decorate define delay deliver demand deny depend deploy describe deserve design
+    destroy detest develop diagnose die disappear discover discuss dislike divorce donate double
+    download draft dress drop dye earn edit embrace employ enable encourage end engage enjoy
+    enroll enrol ensure enter escape establish exchange excite exercise exist expand expect
+    experience explain explore express extend face fail fear feature file fill film finish fire
+    fish fit fix focus follow force form foster found freelance frustrate gain garden gather
+    graduate grill guess guide handle happen harvest hate help hike hire hope host hug identify
+    ignore imagine improve include increase inform inspire install intend interest interview
+    introduce invest invite involve iron join joke judge jump juggle kick kill kiss knit knock
+    land last laugh launch learn lift like listen live load lock log look love maintain major
+    manage mark marry master match matter measure mention mentor message migrate miss mix
+    motivate move name need note notice observe obtain offer open operate order organize
+    organise outsource owe own pack paint park participate pass pause perform phone photograph
+    pick plan plant play point post pour practice practise praise prefer prepare present prevent
+    print produce program promise promote propose protect prove provide publish pull purchase
+    pursue push question race raise reach realize realise receive recommend record recover
+    redesign reduce refer refinance refuse regret reject relate relax release relocate rely
+    remain remember remind remodel remove renew renovate rent repair repeat replace reply report
+    represent request rescue research reserve reside resign respond rest restart restore retire
+    return reveal review rock roll row ruin rule sail save schedule score search seem select
+    serve settle sew shape share shift ship shop shout show sign skate ski skip smile smoke
+    snowboard solve sort sound sponsor stain start state stay step stop store stream struggle
+    study submit subscribe succeed suffer suggest support suppose surf surprise survive suspect
+    swap switch talk target taste tend test text thank thrive touch tour track trade train
+    transfer transform translate travel treat trust try turn type unpack update upgrade upload
+    use value visit volunteer vote wait walk want warn wash watch water weigh welcome wish
+    witness wonder work worry wrap yell admit analyse analyze attach award balance beat blame
+    boost calm cater chase combine compare conduct contribute crave cultivate customize dedicate
+    demo demonstrate deposit downgrade downsize drift drown dump educate emphasize entertain
+    evolve exhibit fascinate favor favour flee float fold fundraise giggle graze greet handcraft
+    head heal honor honour hunt illustrate impress injure inherit inspect interact invent jam
+    juggle jot landscape level license lobby market merge modify monitor nominate nurse paddle
+    pause peel persuade pet polish position possess predict pretend process qualify quilt rank
+    rate rebrand recall recite recycle refresh register rehearse reminisce resolve retrain
+    revise revisit reward roast sample scold sculpt shed shoot shovel sketch sled slow snack
+    soothe spoil sprain stitch strengthen stretch stroll swim tackle tailor tease thrill toast
+    tour trek tutor twist unlock unwind vacation validate vary venture view wander weave whip
+    widen wipe worship yearn zoom drag knit hop jog grab chop trim swap plan drop stop step slip
+    snap tap tip scan rub rob beg nap refer occur permit regret transfer equip flip clap grin
+    drag plot zip cut hit
+    """
+)
+
+
+def _inflected(lemma: str) -> tuple[str, str, str]:
+    """Third person, past and -ing form of a regular verb."""
+    ends = lemma[-1]
+    is_y = ends == "y" and lemma[-2] not in "aeiou"
+    third = (
+        lemma[:-1] + "ies"
+        if is_y
+        else lemma + ("es" if lemma.endswith(("s", "x", "z", "ch", "sh", "o")) else "s")
+    )
+    if ends == "e":
+        ing = lemma[:-2] + "ying" if lemma.endswith("ie") else lemma[:-1] + "ing"
+        return third, lemma + "d", ing if not lemma.endswith(("ee", "ye")) else lemma + "ing"
+    if is_y:
+        return third, lemma[:-1] + "ied", lemma + "ing"
+    root = lemma + ends if lemma in _DOUBLING else lemma
+    return third, root + "ed", root + "ing"
+
+
+def _forms() -> tuple[dict[str, tuple[str, int]], dict[str, tuple[str, str, str, str]]]:
+    of: dict[str, tuple[str, str, str, str]] = {}
+    for lemma in sorted(_REGULAR):
+        third, past, ing = _inflected(lemma)
+        of[lemma] = (third, past, past, ing)
+    doubled = word_set(
+        "begin bet cut dig forget get hit let put quit run set shut sit spit swim win"
+    )
+    for row in _IRREGULAR.replace("\n", " ").split("|"):
+        lemma, past, part = row.split()
+        third, _, ing = _inflected(lemma)
+        if lemma in doubled:
+            ing = lemma + lemma[-1] + "ing"
+        of[lemma] = (third, past, part, ing)
+    of["be"], of["have"] = ("is", "was", "been", "being"), ("has", "had", "had", "having")
+    of["lie"] = ("lies", "lied", "lied", "lying")
+    by_form: dict[str, tuple[str, int]] = {}
+    for lemma, (third, past, part, ing) in of.items():
+        for form, flag in ((lemma, BASE), (third, THIRD), (past, PAST), (part, PART), (ing, ING)):
+            known, flags = by_form.get(form, (lemma, 0))
+            by_form[form] = (known, flags | flag)
+    for form, lemma in (("learnt", "learn"), ("dreamed", "dream"), ("burned", "burn")):
+        by_form[form] = (lemma, PAST | PART)
+    for form, lemma in (("traveled", "travel"), ("canceled", "cancel"), ("got", "get")):
+        by_form[form] = (lemma, PAST | PART)
+    by_form["traveling"], by_form["canceling"] = ("travel", ING), ("cancel", ING)
+    by_form["found"], by_form["left"] = ("find", PAST | PART), ("leave", PAST | PART)
+    by_form["lay"], by_form["saw"], by_form["felt"] = ("lie", PAST), ("see", PAST), ("feel", 12)
+    return by_form, of
+
+
+FORMS, FORMS_OF = _forms()
+"""Form -> (lemma, how it may be read); lemma -> (third person, past, participle, -ing)."""
+
+
+def reading(word: str) -> tuple[str, int] | None:
+    """A verb form's lemma and readings; one we do not know is read by its ending, or not at all."""
+    known = FORMS.get(word)
+    if known is not None:
+        return known
+    if len(word) > 4:
+        if word.endswith("ed"):
+            return word[:-2] if word[-3] not in "eiu" else word[:-1], PAST | PART
+        if word.endswith("ing") and len(word) > 5:
+            return word[:-3], ING
+    return None
+
+
+def third_form(lemma: str) -> str:
+    """How a habit is named: `plays`."""
+    known = FORMS_OF.get(lemma)
+    return known[0] if known is not None else _inflected(lemma)[0]
+
+
+def past_form(lemma: str) -> str:
+    """How a deed is named: `bought`."""
+    known = FORMS_OF.get(lemma)
+    return known[1] if known is not None else _inflected(lemma)[1]
+
+
+def ing_form(lemma: str) -> str:
+    """How what goes on is named: `learning`."""
+    known = FORMS_OF.get(lemma)
+    return known[3] if known is not None else _inflected(lemma)[2]
