@@ -55,12 +55,44 @@ class Corked:
 
 
 class Protocol(HttpToolsProtocol):
-    """HTTP as uvicorn speaks it, with one write an answer."""
+    """HTTP as uvicorn speaks it, with one write an answer and a deadline for a request's head."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client is here."""
+        """A client is here, and has so long to say what it wants."""
         self._corked = Corked(transport)
+        self._is_in_head = True
+        self._deadline: asyncio.TimerHandle | None = None
         super().connection_made(cast("asyncio.Transport", self._corked))
+        self._mind_the_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        self._is_in_head = False
+        self._mind_the_head()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """More came. A head that came whole, as nearly all do, costs no timer."""
+        super().data_received(data)
+        if self._is_in_head or self._deadline is not None:
+            self._mind_the_head()
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._is_in_head = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Its head is whole; its body has a deadline of its own."""
+        self._is_in_head = False
+        super().on_headers_complete()
+
+    def _mind_the_head(self) -> None:
+        if not self._is_in_head and self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        elif self._is_in_head and self._deadline is None:
+            self._deadline = self.loop.call_later(limits.HEAD_READ_S_MAX, self._corked.close)
 
     def on_response_complete(self) -> None:
         """The answer is whole; that to a HEAD has no body to take its head along."""
