@@ -119,6 +119,10 @@ _NEEDED: Final = (
 )
 
 
+TRAVERSALS: Final = {"holistic": "scope.read.holistic", "descend": "scope.read.descend"}
+"""Views that leave the scope they are asked of, and what that takes."""
+
+
 class Policies:
     """The documents of every tier, remembered until control state changes."""
 
@@ -353,6 +357,14 @@ def require_all(
     for scope in scopes:
         decision = require(engine, caller, capability, scope)
     return decision or require(engine, caller, capability)
+
+
+def require_view(engine: "Engine", caller: Caller, scope: str, view: str) -> Decision:
+    """To read a scope, and to walk up or down from it when the view does (001 §3.4.2)."""
+    decision = require(engine, caller, "scope.read.local", scope)
+    if view in TRAVERSALS:
+        require(engine, caller, TRAVERSALS[view], scope)
+    return decision
 
 
 def require(

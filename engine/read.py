@@ -1,38 +1,50 @@
 """What is in the log, and how far has it come?  Events, pages of them, and the state of a write."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from engine import policy
+from engine.annotator import NAME as ANNOTATOR
 from engine.daemon import stage_elapsed_ms
 from engine.lifecycle import stages_key, unpack_stages
+from engine.phrases import window_of
+from engine.reach import Reach, View, reach_of
 from engine.state.log import Row
-from engine.state.names import SCOPE, TENANT
+from engine.state.names import TENANT
+from engine.temporal import Answer, Window
 from schemas import limits
 from schemas.caller import Caller
 from schemas.entry import Entry
 from schemas.envelope import Actor, Envelope
 from schemas.errors import InvalidParameter, NotFound, ResourceDeleted
 from schemas.ids import format_id, parse_id, uuid7_instant_us
-from schemas.layers import Event, EventContext, EventPage
+from schemas.layers import Event, EventContext
 from schemas.lifecycle import STAGE_ORDER
+from schemas.pack import Traversed
+from schemas.reads import EventPage
 from schemas.receipts import WriteStatus
-from schemas.scope import ancestors
+from schemas.temporal import TemporalBlock
 
 if TYPE_CHECKING:
     from engine.engine import Engine
 
-View = Literal["local", "holistic", "descend", "raw", "granular", "narrative", "structured"]
-TRAVERSALS = {"holistic": "scope.read.holistic", "descend": "scope.read.descend"}
 REQUIRED_STAGES = STAGE_ORDER[:4]
+VALIDITY_IGNORED: Final = "valid_during_ignored_for_view_raw"
+"""001 §18.2.17: events have no validity, and the raw view does not pretend they had."""
 _FAMILIES = ("/v1/experience", "/v1/experience/bulk")
 
 
 class EventsRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of events (001 §8.7.1). `since` and `until` are about `observed_at`."""
+    """A page of events (001 §8.7.1). `since` and `until` are about `observed_at`.
+
+    Of the moments, `as_of` and `recorded_during` are about `recorded_at`; a window of validity is
+    about `observed_at`, the one moment at which an event was so.
+    """
 
     scope: str
     view: View = "local"
@@ -44,6 +56,7 @@ class EventsRequest(msgspec.Struct, frozen=True, kw_only=True):
     subject: str | None = None
     modality: str | None = None
     labels: tuple[str, ...] = ()
+    temporal: TemporalBlock = TemporalBlock()
     order: Literal["newest", "oldest"] = "newest"
     limit: int = limits.PAGE_ITEMS_DEFAULT
     cursor: str | None = None
@@ -60,6 +73,7 @@ class EntryState(msgspec.Struct, frozen=True, kw_only=True):
     excluded: bool
     errors: list[dict[str, Any]]
     elapsed_ms: dict[str, float]
+    partial_reason: str | None = None
 
     @property
     def status(self) -> str:
@@ -79,6 +93,7 @@ def entry_state(engine: "Engine", tenant_no: int, offset: int, entry_id: bytes) 
     cancel = engine.inline.get(tenant_no, "cancelled", offset.to_bytes(8, "big"))
     cancelled = [s for s in cancel.stages if s in REQUIRED_STAGES] if cancel is not None else []
     derives = engine.staged.get(tenant_no, "derives", entry_id)
+    partial_reason, unread = _annotation(engine, offset)
     return EntryState(
         stages_completed=done or ["captured"],
         stages_pending=[s for s in REQUIRED_STAGES if s not in done and s not in cancelled],
@@ -86,9 +101,29 @@ def entry_state(engine: "Engine", tenant_no: int, offset: int, entry_id: bytes) 
         lifecycle_ids=[format_id("lce", raw) for raw in raws if raw is not None],
         derives=derives.ids if derives is not None else [],
         excluded=cancel is not None,
-        errors=_errors(engine, tenant_no, offset),
+        errors=[*_errors(engine, tenant_no, offset), *unread],
         elapsed_ms=stage_elapsed_ms(raws),
+        partial_reason=partial_reason,
     )
+
+
+def _annotation(engine: "Engine", offset: int) -> tuple[str | None, list[dict[str, Any]]]:
+    """What is still to be heard of an entry from the model, and why it was not heard yet."""
+    outlook = None if engine.annotator is None else engine.annotator.outlook(offset)
+    if outlook is None:
+        return None, []
+    reason, failed = outlook
+    if failed is None:
+        return reason, []
+    error: dict[str, Any] = {
+        "projector": ANNOTATOR,
+        "error": failed.error,
+        "attempts": failed.tries,
+        "_partial": True,
+    }
+    if not failed.given_up:
+        error["next_retry_at"] = from_us(failed.next_us)
+    return reason, [error]
 
 
 def _errors(engine: "Engine", tenant_no: int, offset: int) -> list[dict[str, Any]]:
@@ -129,11 +164,9 @@ def get_event(engine: "Engine", caller: Caller, event_id: str) -> Event:
     return event
 
 
-def list_events(engine: "Engine", caller: Caller, request: EventsRequest) -> EventPage:
+def list_events(engine: "Engine", caller: Caller, request: EventsRequest) -> Answer:
     """A page of a scope's events, newest or oldest first."""
-    policy.require(engine, caller, "scope.read.local", request.scope)
-    if request.view in TRAVERSALS:
-        policy.require(engine, caller, TRAVERSALS[request.view], request.scope)
+    policy.require_view(engine, caller, request.scope, request.view)
     question = (caller.tenant, msgspec.structs.replace(request, cursor=None, limit=0))
     newest = request.order == "newest"
     head = engine.log.head()
@@ -141,12 +174,21 @@ def list_events(engine: "Engine", caller: Caller, request: EventsRequest) -> Eve
     if request.cursor is not None:
         position = int.from_bytes(engine.cursors.read(request.cursor, *question), "big")
     tenant_no = engine.tenant_no(caller)
-    scopes = [] if tenant_no is None else _scope_numbers(engine, caller, tenant_no, request)
-    walk = _Walk(engine, tenant_no or 0, scopes, newest=newest, head=head, position=position)
-    items = walk.collect(request.limit, _wanted(request))
+    window = window_of(engine, tenant_no, request.temporal, at="")
+    reach = reach_of(engine, caller, tenant_no, request.scope, request.view)
+    walk = _Walk(engine, tenant_no or 0, reach.numbers, newest=newest, head=head, position=position)
+    items = walk.collect(request.limit, _wanted(request, window))
     more = walk.has_more()
-    cursor = engine.cursors.make(walk.position.to_bytes(8, "big"), *question) if more else None
-    return EventPage(items=items, next_cursor=cursor, has_more=more)
+    page = EventPage(
+        items=items,
+        next_cursor=engine.cursors.make(walk.position.to_bytes(8, "big"), *question)
+        if more
+        else None,
+        has_more=more,
+        scopes_traversed=_traversed(engine, tenant_no, reach, request.view, items),
+    )
+    is_ignored = request.view == "raw" and bool(window.valid_during)
+    return Answer(page, (*window.warnings, *((VALIDITY_IGNORED,) if is_ignored else ())))
 
 
 def get_write_status(
@@ -195,28 +237,31 @@ def _by_key(engine: "Engine", caller: Caller, key: str) -> tuple[int, int, bytes
 # ── pages ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _scope_numbers(
-    engine: "Engine", caller: Caller, tenant_no: int, request: EventsRequest
-) -> list[int]:
-    if request.view == "descend":
-        below = request.scope + "/"
-        found = [
-            number
-            for number, path in engine.names.all(SCOPE, tenant_no)
-            if (path == request.scope or path.startswith(below))
-            and policy.may(engine, caller, "scope.read.local", path)
-        ]
-        if len(found) > limits.DESCEND_SCOPES_MAX:
-            reason = (
-                f"{len(found)} scopes lie below; at most {limits.DESCEND_SCOPES_MAX} are walked"
-            )
-            raise InvalidParameter(field="view", reason=reason)
-        return found
-    paths = ancestors(request.scope) if request.view == "holistic" else [request.scope]
-    # Scopes that the caller may not read are left out, as if they were empty (DESIGN §8.10).
-    readable = [path for path in paths if policy.may(engine, caller, "scope.read.local", path)]
-    numbers = (engine.names.known(SCOPE, tenant_no, path) for path in readable)
-    return [number for number in numbers if number is not None]
+def _traversed(
+    engine: "Engine", tenant_no: int | None, reach: Reach, view: View, items: list[Event]
+) -> list[Traversed] | UnsetType:
+    """What each scope on the way gave, and how much lies where the caller may not look."""
+    if view not in policy.TRAVERSALS:
+        return UNSET
+    gave = Counter(item.scope for item in items)
+    read = [Traversed(scope=place.path, items=gave.get(place.path, 0)) for place in reach.places]
+    closed = [
+        Traversed(
+            scope=barred.path,
+            denied=True,
+            item_count=_count(engine, tenant_no or 0, barred.number),
+            denied_reason=barred.reason,
+        )
+        for barred in reach.barred
+    ]
+    return read + closed
+
+
+def _count(engine: "Engine", tenant_no: int, scope_no: int) -> int:
+    found = engine.directory.scope_offsets(
+        tenant_no, scope_no, after=0, newest_first=False, limit=limits.COUNTED_MAX
+    )
+    return len(found)
 
 
 class _Walk:
@@ -282,9 +327,22 @@ class _Walk:
         return bool(self._next(1))
 
 
-def _wanted(request: EventsRequest) -> Callable[[Entry, Envelope], bool]:
+def _wanted(request: EventsRequest, window: Window) -> Callable[[Entry, Envelope], bool]:
     """The filters of one request as a test of an entry; a filter not set is not tested."""
     tests: list[Callable[[Entry, Envelope], bool]] = []
+    if request.temporal.as_of is not None or window.recorded_during:
+        tests.append(
+            lambda entry, _: (
+                entry.recorded_at <= window.known_at
+                and all(span.contains(entry.recorded_at) for span in window.recorded_during)
+            )
+        )
+    if window.valid_during and request.view != "raw":
+        tests.append(
+            lambda _, envelope: all(
+                span.contains(envelope.context.observed_at) for span in window.valid_during
+            )
+        )
     since, until = request.since, request.until
     if since is not None:
         tests.append(lambda _, envelope: envelope.context.observed_at >= since)

@@ -1,19 +1,24 @@
 """Which versions of a record are there, and which does this reader see?
 
-Over the tables of `projectors.records`; a layer whose projector does not run has no records.
+Over the tables of `projectors.records`; a layer whose projector does not run has no records. An
+episode that was open at the moment asked about is put together from the events known then.
 """
 
-from datetime import datetime
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from engine.temporal import Window, is_visible
+from projectors.episodes import compose, known
 from projectors.records import LAYERS
 from schemas.ids import parse_id
-from schemas.layers import Record
+from schemas.layers import Episode, Record
 from schemas.times import from_us
 
 if TYPE_CHECKING:
     from engine.engine import Engine
+
+_INSTANT: Final = timedelta(microseconds=1)
 
 
 def present(engine: "Engine") -> datetime:
@@ -40,6 +45,35 @@ def get_versions(engine: "Engine", tenant_no: int, layer: str, raw: bytes) -> li
     return [] if latest is None else [latest, *_past(engine, tenant_no, layer, raw, latest)]
 
 
+class TenantRows:
+    """One tenant's derived rows, as a projector's own functions like to look them up."""
+
+    def __init__(self, engine: "Engine", tenant_no: int) -> None:
+        self._engine = engine
+        self._tenant_no = tenant_no
+
+    def get(self, table: str, key: bytes) -> Any | None:
+        """The row's value, or None."""
+        staged = self._engine.staged
+        return staged.get(self._tenant_no, table, key) if table in staged.owner else None
+
+    def scan(self, table: str, prefix: bytes = b"") -> Iterator[tuple[bytes, Any]]:
+        """Rows whose key starts with the prefix, in key order."""
+        staged = self._engine.staged
+        return iter(staged.scan(self._tenant_no, table, prefix) if table in staged.owner else [])
+
+
+def as_known(
+    engine: "Engine", tenant_no: int, raw: bytes, record: Record, at: datetime
+) -> Record | None:
+    """A version as a reader at a moment knows it; None when nothing was left of it then."""
+    if not isinstance(record, Episode) or record.sealed:
+        return record
+    rows = engine.staged.scan(tenant_no, "episode_events", raw)
+    members = known([member for _, member in rows], at)
+    return compose(record, members) if members else None
+
+
 def visible_versions(
     engine: "Engine", tenant_no: int, layer: str, raw: bytes, window: Window
 ) -> list[Record]:
@@ -47,13 +81,14 @@ def visible_versions(
     latest = get_latest(engine, tenant_no, layer, raw)
     if latest is None:
         return []
-    found = [latest] if is_visible(latest, window) else []
+    versions = [latest]
     # What is known at the window's moment is known in one version: the latest, or one before it.
-    is_settled = latest.recorded_from <= window.known_at and not window.include_superseded
-    if not is_settled:
-        past = _past(engine, tenant_no, layer, raw, latest)
-        found += [version for version in past if is_visible(version, window)]
-    return found
+    if latest.recorded_from > window.known_at or window.include_superseded:
+        versions += _past(engine, tenant_no, layer, raw, latest)
+    found = (
+        as_known(engine, tenant_no, raw, version, _moment(version, window)) for version in versions
+    )
+    return [version for version in found if version is not None and is_visible(version, window)]
 
 
 def visible_version(
@@ -69,3 +104,9 @@ def _past(engine: "Engine", tenant_no: int, layer: str, raw: bytes, latest: Reco
         return []
     rows = engine.staged.scan(tenant_no, f"{layer}_past", raw)
     return [record for _, record in reversed(rows)]
+
+
+def _moment(version: Record, window: Window) -> datetime:
+    """When a version is read: when asked about, or just before it was followed by another."""
+    at, ended = window.known_at, version.recorded_to
+    return at if ended is None or at < ended else ended - _INSTANT

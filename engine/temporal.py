@@ -8,7 +8,7 @@ record is in the window or it is not. What is known and what is valid are asked 
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
-from typing import Final
+from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -34,6 +34,13 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     valid_during: tuple[Interval, ...] = ()
     recorded_during: tuple[Interval, ...] = ()
     include_superseded: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a read answers, and what its reader is warned of."""
+
+    value: Any
     warnings: tuple[str, ...] = ()
 
 

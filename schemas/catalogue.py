@@ -7,7 +7,7 @@ import msgspec
 from schemas.audit import AuditRow
 from schemas.envelope import BulkRequest, Envelope
 from schemas.health import Health
-from schemas.layers import Event, EventPage
+from schemas.layers import Episode, Event
 from schemas.lifecycle import (
     CancelReceipt,
     CancelRequest,
@@ -17,6 +17,7 @@ from schemas.lifecycle import (
 )
 from schemas.policy import EffectivePolicy, PolicyDocument
 from schemas.problem import ErrorEnvelope
+from schemas.reads import EpisodePage, EventPage
 from schemas.receipts import BulkReceipt, Receipt, WriteStatus
 from schemas.temporal import PhraseRecord, TemporalBlock
 from schemas.token import Claims
@@ -32,6 +33,8 @@ CATALOGUE: Final[dict[str, Any]] = {
     "write_status": WriteStatus,
     "event": Event,
     "event_page": EventPage,
+    "episode": Episode,
+    "episode_page": EpisodePage,
     "lifecycle_event": LifecycleEvent,
     "lifecycle_row": LifecycleRow,
     "memory_event_state": MemoryEventState,

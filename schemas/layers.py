@@ -52,14 +52,6 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     excluded_from_recall: bool = False
 
 
-class EventPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of events."""
-
-    items: list[Event]
-    next_cursor: str | None
-    has_more: bool
-
-
 # ── what records speak of ────────────────────────────────────────────────────────────────────
 
 

@@ -39,6 +39,10 @@ VERBS = (
     "engine/erase.py",
     "engine/forget.py",
     "engine/identity.py",
+    "engine/layers/beliefs.py",
+    "engine/layers/episodes.py",
+    "engine/layers/facts.py",
+    "engine/layers/understanding.py",
     "engine/metrics.py",
     "engine/phrases.py",
     "engine/read.py",
@@ -53,7 +57,10 @@ VERBS = (
 """The modules of verbs, there or to come: `verb(engine, caller, request)`, policy asked first."""
 
 NOT_VERBS: dict[str, str] = {
+    "engine/layers/lookup.py": "finds a record for a verb, and asks about the scope it lives in",
+    "engine/layers/pages.py": "walks a layer for a verb that has asked",
     "engine/policy.py": "it is what the verbs ask",
+    "engine/reach.py": "finds the scopes of a view, and asks about each",
 }
 """Modules with public functions that begin `engine, caller` and are no verbs: path → why."""
 

@@ -5,6 +5,7 @@ from api.v1 import (
     admin,
     audit,
     blobs,
+    episodes,
     events,
     experience,
     identity,
@@ -19,6 +20,7 @@ from api.v1 import (
 ENDPOINTS: tuple[Endpoint, ...] = (
     *experience.ENDPOINTS,
     *events.ENDPOINTS,
+    *episodes.ENDPOINTS,
     *blobs.ENDPOINTS,
     *lifecycle.ENDPOINTS,
     *scopes.ENDPOINTS,

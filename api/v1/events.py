@@ -1,34 +1,18 @@
 """Reading events: a page of a scope's, or one by its id (001 §8.7.1)."""
 
-from typing import Annotated, Literal
-
-import msgspec
-from msgspec import Meta
-
 from api.decode import split_list
 from api.endpoint import STABLE, Call, Endpoint, Reply
-from engine.read import EventsRequest, View, get_event, list_events
-from schemas import limits
-from schemas.errors import (
-    InvalidCursor,
-    InvalidScope,
-    InvalidTimestamp,
-    MissingField,
-    NotFound,
-    ResourceDeleted,
-)
-from schemas.layers import Event, EventPage
-from schemas.scope import ScopePath
+from api.v1.temporal import READ_ERRORS, LayerQuery, request_of, warned
+from engine.read import EventsRequest, get_event, list_events
+from schemas.errors import NotFound, ResourceDeleted
+from schemas.layers import Event
+from schemas.reads import EventPage
 from schemas.times import Instant
 
-PageLimit = Annotated[int, Meta(ge=1, le=limits.PAGE_ITEMS_MAX)]
 
-
-class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EventsQuery(LayerQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Filters of a page of events; `since` and `until` bound `observed_at`, half-open."""
 
-    scope: ScopePath
-    view: View = "local"
     since: Instant | None = None
     until: Instant | None = None
     recorded_since: Instant | None = None
@@ -37,16 +21,14 @@ class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     subject: str | None = None
     modality: str | None = None
     labels: str | None = None
-    order: Literal["newest", "oldest"] = "newest"
-    limit: PageLimit = limits.PAGE_ITEMS_DEFAULT
-    cursor: str | None = None
 
 
 def get_events(call: Call) -> Reply:
     """A page of a scope's events."""
-    query: EventsQuery = call.query
-    fields = msgspec.structs.asdict(query) | {"labels": split_list(query.labels)}
-    return Reply(list_events(call.engine, call.caller, EventsRequest(**fields)))
+    labels = split_list(call.query.labels)
+    request = request_of(EventsRequest, call.query, labels=labels)
+    answer = list_events(call.engine, call.caller, request)
+    return Reply(answer.value, headers=warned(answer))
 
 
 def get_one(call: Call) -> Reply:
@@ -64,7 +46,7 @@ ENDPOINTS = (
         tier=STABLE,
         query=EventsQuery,
         response=EventPage,
-        errors=(InvalidScope, InvalidTimestamp, InvalidCursor, MissingField),
+        errors=READ_ERRORS,
         off_loop=True,
     ),
     Endpoint(

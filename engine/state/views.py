@@ -194,6 +194,16 @@ class Unit:
         """Rows beyond a key (from the first on when it is empty), in key order, for readers."""
         return self._steady(lambda rows: list(rows.page(tenant_no, table, after, limit)))
 
+    def between(
+        self, tenant_no: int, table: str, start: bytes, end: bytes, *, last_first: bool, limit: int
+    ) -> list[tuple[bytes, Any]]:
+        """Rows whose key is in [start, end), in key order or the other way round, for readers."""
+        return self._steady(
+            lambda rows: list(
+                rows.between(tenant_no, table, start, end, last_first=last_first, limit=limit)
+            )
+        )
+
     def _steady(self, ask: Callable[["Rows"], Answer]) -> Answer:
         while True:
             generation = self.state.generation
@@ -240,6 +250,16 @@ class Rows:
         start = first + after + b"\0" if after else first
         for key, value in self._kv.scan(
             self._families[table], start, prefix_end(first), limit=limit
+        ):
+            yield key[len(first) :], self._decoders[table](value)
+
+    def between(
+        self, tenant_no: int, table: str, start: bytes, end: bytes, *, last_first: bool, limit: int
+    ) -> Iterator[tuple[bytes, Any]]:
+        """Rows whose key is in [start, end), in key order or the other way round."""
+        first = row_key(tenant_no, table, b"")
+        for key, value in self._kv.scan(
+            self._families[table], first + start, first + end, reverse=last_first, limit=limit
         ):
             yield key[len(first) :], self._decoders[table](value)
 

@@ -93,19 +93,21 @@ def test_every_documented_operation_answers(api, capture, envelope, scope, endpo
         "code": "NOT_FOUND",
         "audit_id": api.get("/v1/audit", params={"limit": 1}).json()["items"][0]["id"],
     }
+    derived = {record_id.partition("_")[0]: record_id for record_id in state["derives"]}
+    fill["episode_id"] = derived["ep"]
     bodies = BODIES | {
         "/v1/experience": envelope(),
         "/v1/experience/bulk": {"items": [envelope()]},
         "/v1/scopes": {"path": scope},
         "/v1/audit/verify": {"audit_id": fill["audit_id"], "body": ""},
     }
+    takes_scope = "scope" in endpoint.query.__struct_fields__
     parameters = {
-        "/v1/events": {"scope": scope},
         "/v1/experience/status": {"event_id": event_id},
         "/v1/policy/scope": {"path": scope},
         "/v1/scopes": {"path": scope, "records": "keep"} if endpoint.method == "DELETE" else {},
         "/v1/scopes/members": {"path": scope},
-    }.get(endpoint.path)
+    }.get(endpoint.path, {"scope": scope} if takes_scope else None)
     if "blob_id" in PLAIN[endpoint]:
         fill["blob_id"] = api.post("/v1/blobs", content=scope.encode()).json()["blob_id"]
     answer = api.request(

@@ -542,7 +542,7 @@ async def test_kept_records_are_reached_from_above(rig):
         await rig.post(engine, "among us", scope=below, caller=BOB)
         await drop_scope(engine, BOB, below, "keep")
 
-        assert 1 == len(list_events(engine, BOB, EventsRequest(scope=below)).items)
+        assert 1 == len(list_events(engine, BOB, EventsRequest(scope=below)).value.items)
         assert not get_scope(engine, BOB, below).registered
         assert [above] == paths_of(engine, BOB)
 
@@ -560,7 +560,7 @@ async def test_an_administrator_gives_a_detached_scope_members_again(rig):
         again = await register(engine, BOB)
 
         assert ("user:bob", True) == (again.owner, again.registered)
-        assert 1 == len(list_events(engine, BOB, EventsRequest(scope=WS)).items)
+        assert 1 == len(list_events(engine, BOB, EventsRequest(scope=WS)).value.items)
         assert rig.replayed(engine, site.projection) == rig.kept(engine)
 
 
