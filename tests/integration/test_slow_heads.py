@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from pathlib import Path
 
 import pytest
 
@@ -17,10 +16,10 @@ WHOLE = b"GET /v1/admin/version HTTP/1.1\r\nHost: x\r\n\r\n"
 HALF = WHOLE[:-4]
 
 
-@pytest.fixture
-def address(tmp_path: Path):
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory):
     """A server with a short patience."""
-    with Server(tmp_path / "data", before=TURNED_DOWN) as server:
+    with Server(tmp_path_factory.mktemp("heads") / "data", before=TURNED_DOWN) as server:
         yield server.address
 
 
