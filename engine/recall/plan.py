@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from msgspec import structs
 
+from engine.reach import Barred, Place, Reach
 from engine.recall.candidates import QueryKind
 from engine.recall.filters import Filters
 from engine.recall.select import LAMBDA_DEFAULT
@@ -29,16 +30,14 @@ from schemas.pack import (
     Treatments,
 )
 
-Walk = Literal["here", "up", "down"]
 Rendering = Literal["block", "narrative", "nothing"]
 Caps = Mapping[LayerName, int]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a view walks, what it fills, and what it writes (001 §9.1, DESIGN §8.1)."""
+    """What a view fills and what it writes (001 §9.1); `engine/reach.py` has what it walks."""
 
-    walk: Walk = "here"
     layers: tuple[LayerName, ...] = LAYER_NAMES
     shows_layers: bool = True
     rendering: Rendering = "block"
@@ -47,9 +46,9 @@ class Shape:
 
 
 SHAPES: Final[Mapping[PackView, Shape]] = {
-    "holistic": Shape(walk="up"),
+    "holistic": Shape(),
     "local": Shape(),
-    "descend": Shape(walk="down"),
+    "descend": Shape(),
     "raw": Shape(layers=("events",), rendering="nothing", caps={"events": 50}),
     "granular": Shape(rendering="nothing"),
     "narrative": Shape(shows_layers=False, rendering="narrative"),
@@ -64,23 +63,6 @@ PROFILES: Final[Mapping[QueryKind, Caps]] = {
     "summary": {"events": 20, "episodes": 12, "facts": 20, "beliefs": 10, "understanding": 8},
 }
 """How many of each layer a question of a kind takes, when neither request nor view says."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A scope on the way: its number is None when nothing was ever written there."""
-
-    path: str
-    number: int | None
-
-
-@dataclass(frozen=True)
-class Barred:
-    """A scope below that the caller may not read."""
-
-    path: str
-    number: int
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -129,8 +111,7 @@ VALID_IGNORED: Final = "valid_during_ignored_for_view_raw"
 def make_plan(
     request: RecallRequest,
     kind: QueryKind,
-    places: Sequence[Place],
-    barred: Sequence[Barred],
+    reach: Reach,
     *,
     window: Window,
     filters: Filters,
@@ -152,8 +133,8 @@ def make_plan(
         kind=kind,
         shape=shape,
         layers=layers,
-        places=tuple(places),
-        barred=tuple(barred),
+        places=tuple(reach.places),
+        barred=tuple(reach.barred),
         window=structs.replace(window, include_superseded=superseded != "exclude"),
         filters=filters,
         caps=_caps(layers, budgets, shape, kind),
