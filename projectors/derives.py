@@ -17,6 +17,8 @@ class DerivesRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def back_pointers(changes: Iterable[Change], view: View) -> Iterator[Change]:
     """One row for every event that the new records cite."""
+    known: dict[bytes, list[str]] = {}
+    grown: dict[bytes, None] = {}
     for change in changes:
         if not isinstance(change, Put) or change.record_id is None:
             continue
@@ -24,11 +26,14 @@ def back_pointers(changes: Iterable[Change], view: View) -> Iterator[Change]:
             key = parse_id("evt", event_id)
             if key is None:
                 continue
-            row = view.get("derives", key)
-            known = row.ids if row is not None else []
-            if change.record_id not in known:
-                ids = [*known, change.record_id]
-                yield Put(table="derives", key=key, value=DerivesRow(ids=ids))
+            if key not in known:
+                row = view.get("derives", key)
+                known[key] = [] if row is None else list(row.ids)
+            if change.record_id not in known[key]:
+                known[key].append(change.record_id)
+                grown[key] = None
+    for key in grown:
+        yield Put(table="derives", key=key, value=DerivesRow(ids=known[key]))
 
 
 def _nothing(entry: Entry, view: View) -> tuple[Change, ...]:

@@ -25,7 +25,7 @@ def record(entry, number, *supports):
 
 def pointed(changes, overlay):
     """Fold the back-pointers; what each event's row says now."""
-    for change in back_pointers(changes, overlay.of(1)):
+    for change in tuple(back_pointers(changes, overlay.of(1))):
         overlay.apply(1, change)
     return {key: row.ids for key, row in overlay.of(1).scan("derives")}
 
@@ -46,6 +46,14 @@ def test_records_come_in_order(said, overlay):
     pointed([second], overlay)
 
     assert {one.id: [r.record_id for r in (first, second, third)]} == pointed([third], overlay)
+
+
+def test_records_of_one_entry_come_together(said, overlay):
+    """Several that follow from an event at once are all there, in one row."""
+    one = said(1)
+    first, second = record(one, 0, one), record(one, 1, one)
+
+    assert {one.id: [first.record_id, second.record_id]} == pointed([first, second], overlay)
 
 
 def test_a_record_put_again_is_pointed_to_once(said, overlay):
