@@ -109,6 +109,8 @@ class Endpoint:
     takes_bytes: bool = False
     is_read: bool = False
     """It asks with a body and changes nothing: charged as a read."""
+    streams: bool = False
+    """A body may ask for its answer as a stream of server-sent events."""
     is_experimental: Callable[[Any], bool] | None = None
     """Whether a body asks for a part of the endpoint that is not as settled as the rest."""
     header_names: tuple[str, ...] = ()

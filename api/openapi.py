@@ -86,6 +86,8 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
     }
     if endpoint.capability is not None:
         operation["x-capability"] = endpoint.capability
+    if endpoint.is_experimental is not None:
+        operation["x-experimental-when"] = endpoint.is_experimental.__doc__
     if endpoint.body is not None:
         operation["requestBody"] = {
             "required": not endpoint.body_optional,
@@ -137,7 +139,8 @@ def _responses(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
     answers = [schemas[repr(kind)] for kind in _answers(endpoint)]
     if answers:
         schema = answers[0] if len(answers) == 1 else {"anyOf": answers}
-        content = {endpoint.media_type: {"schema": schema}}
+        media_types = (endpoint.media_type, *(("text/event-stream",) if endpoint.streams else ()))
+        content = {kind: {"schema": schema} for kind in media_types}
         for response in responses.values():
             response["content"] = content
     elif endpoint.media_type == "application/octet-stream":

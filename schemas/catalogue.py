@@ -15,6 +15,14 @@ from schemas.lifecycle import (
     LifecycleRow,
     MemoryEventState,
 )
+from schemas.pack import (
+    AnswerRequest,
+    AnswerResponse,
+    RecallReceipt,
+    RecallRequest,
+    ReplayAnswer,
+    StratifiedPack,
+)
 from schemas.policy import EffectivePolicy, PolicyDocument
 from schemas.problem import ErrorEnvelope
 from schemas.reads import EpisodePage, EventPage
@@ -40,6 +48,12 @@ CATALOGUE: Final[dict[str, Any]] = {
     "memory_event_state": MemoryEventState,
     "cancel_request": CancelRequest,
     "cancel_receipt": CancelReceipt,
+    "recall_request": RecallRequest,
+    "stratified_pack": StratifiedPack,
+    "recall_receipt": RecallReceipt,
+    "replay_answer": ReplayAnswer,
+    "answer_request": AnswerRequest,
+    "answer_response": AnswerResponse,
     "error_envelope": ErrorEnvelope,
     "audit_row": AuditRow,
     "health": Health,

@@ -30,7 +30,9 @@ class Contract:
         operation = self._operation(response.request)
         if operation is None:
             return
-        assert operation["x-stability"] == response.headers["x-cortex-stability"]
+        tiers = [operation["x-stability"]]
+        tiers += ["experimental"] if "x-experimental-when" in operation else []
+        assert response.headers["x-cortex-stability"] in tiers
         documented = operation["responses"].get(str(response.status_code))
         assert documented is not None, f"undocumented {response.status_code}: {response.request}"
         if response.status_code == 204:

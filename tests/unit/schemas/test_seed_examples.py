@@ -7,7 +7,7 @@ The files in tests/golden/seed are the examples as the seed prints them, which l
 * an id cut short (`evt_01HX...`, `evt_...`) gets an ending, a hash cut short loses its dots;
 * `"a" | "b"` is its first choice;
 * `...` at the end of a list is dropped, and `[...]` is an empty list;
-* an object whose inside is left out takes that of §3.5.3's envelope.
+* an object whose inside is left out takes that of §3.5.3's envelope, or is empty.
 """
 
 import json
@@ -47,7 +47,7 @@ def expanded(name):
 
 
 def _inside(found):
-    whole = expanded("3.5.3-envelope")[ELIDED[found[1]]]
+    whole = expanded("3.5.3-envelope")[ELIDED[found[1]]] if found[1] in ELIDED else {}
     return f'"{found[1]}": {json.dumps(whole)}'
 
 
@@ -169,6 +169,63 @@ def test_section_8_2_request():
 def test_section_8_2_response():
     """The answer to a bulk call."""
     check("bulk_receipt", expanded("8.2-response"))
+
+
+def test_section_8_3_request():
+    """A recall, every field of it."""
+    check("recall_request", expanded("8.3-request"))
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("view", "sideways"),
+        ("include", ["dreams"]),
+        ("citation_mode", "loud"),
+        ("diagnostics", "some"),
+        ("budgets", {"max_tokens": -1}),
+        ("budgets", {"per_layer_limits": {"dreams": 1}}),
+        ("temporal", {"sometime": True}),
+        ("surprise", 1),
+    ],
+)
+def test_section_8_3_closed_sets(field, value):
+    """What the table closes is closed."""
+    assert refuses("recall_request", expanded("8.3-request") | {field: value})
+
+
+def test_section_8_4_request():
+    """A question to be answered, every field of it."""
+    check("answer_request", expanded("8.4-request"))
+
+
+def test_section_8_4_response():
+    """An answer with its citations."""
+    check("answer_response", expanded("8.4-response"))
+
+
+def test_section_9_pack():
+    """The stratified pack."""
+    check("stratified_pack", expanded("9-pack"))
+
+
+def test_section_9_2_limits():
+    """The other names of the budget (§9.2)."""
+    request = expanded("8.3-request")
+    del request["budgets"]
+    check("recall_request", request | {"limits": {"per_layer": {"facts": 3}, "total_tokens": 900}})
+
+
+def test_section_18_2_4_scopes_traversed():
+    """Scopes read with their items, scopes denied with a count and the tier that says no."""
+    denied = {
+        "scope": "org:acme/user:bob",
+        "denied": True,
+        "item_count": 3,
+        "denied_reason": "NOT_A_MEMBER by scope: scope.read.local",
+    }
+    read = {"scope": "org:acme", "items": 2}
+    check("stratified_pack", expanded("9-pack") | {"scopes_traversed": [read, denied]})
 
 
 def test_section_8_7_1_page():
