@@ -14,6 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from projectors.text import Candidate, Mention, extract
+from projectors.text.lexicon import KIN_NAMES
 from projectors.text.names import normal
 from projectors.text.stems import singular
 from projectors.text.words import NUMBER_WORDS
@@ -140,6 +141,8 @@ def _is_subject(mention: Mention, name: str) -> bool:
     if name in {"I", "you"}:
         return mention.actor == SPEAKER
     owned = re.sub(r"^(?:my|our|your) ", "alice's ", name)
+    kin = owned.rpartition(" ")[2]
+    owned = owned.removesuffix(kin) + KIN_NAMES.get(kin, kin)
     return normal(mention.text) == normal(owned)
 
 

@@ -3,9 +3,9 @@
 from typing import Final
 
 from projectors.text.candidates import Mention, Value
-from projectors.text.grammar import Span
 from projectors.text.lexicon import CONDITIONS, JOBS, KIN, KIN_NAMES, MARITAL, PETS, STATUSES
 from projectors.text.objects import is_empty, tell_count, tell_over, thing
+from projectors.text.phrases import Span
 from projectors.text.plans import EMPTY_NEEDS, plan_text
 from projectors.text.scene import Clause, Scene, number
 from projectors.text.stems import singular, word_set
@@ -59,7 +59,7 @@ def tell_kin_or_pet(scene: Scene, clause: Clause, span: Span) -> bool:
     named = next((k for k in range(first, last) if low[k] in {"named", "called"}), None)
     head = (named or last) - 1
     noun = singular(low[head])
-    if noun not in KIN and noun not in PETS:
+    if (noun not in KIN and noun not in PETS) or (noun == "baby" and clause.verb.tense == "past"):
         return False
     kind = KIN_NAMES.get(noun, noun)
     predicate = "has_pet" if noun in PETS else f"has_{kind}"

@@ -3,7 +3,6 @@
 from typing import Final
 
 from projectors.text.candidates import Mention, Value
-from projectors.text.grammar import Span
 from projectors.text.lexicon import (
     ATTRIBUTES,
     CONDITIONS,
@@ -17,6 +16,7 @@ from projectors.text.lexicon import (
     PETS,
     STATUSES,
 )
+from projectors.text.phrases import Span
 from projectors.text.scene import Clause, Scene, money, number
 from projectors.text.stems import singular, word_set
 from projectors.text.tokens import MARK, when
@@ -85,6 +85,8 @@ def _tell_attribute(scene: Scene, clause: Clause, about: tuple[str, str], k: int
     grammar, rest = clause.grammar, clause.rest
     owner = _owner(scene, owner_name)
     spans = rest.objects or [span for _, found in rest.phrases for span in found]
+    if rest.gerund is not None:
+        spans = [rest.gerund]
     words = what.split()
     head = singular(words[-1])
     if words[0] in {"all-time", "absolute", "personal"}:
@@ -101,7 +103,7 @@ def _tell_attribute(scene: Scene, clause: Clause, about: tuple[str, str], k: int
     if predicate is not None:
         _tell_known(scene, clause, owner, predicate, k)
         return
-    if (head in KIN or head in PETS) and _is_named(clause, spans):
+    if (head in KIN or head in PETS or head in JOBS) and _is_named(clause, spans):
         _tell_names(scene, clause, owner, head, spans)
         return
     if clause.times and not rest.objects and not rest.phrases and _is_thing(clause.subject):
@@ -173,7 +175,8 @@ def _tell_known(scene: Scene, clause: Clause, owner: Mention, predicate: str, k:
         if words:
             scene.add(clause, predicate, Value(datatype="string", value=words), subject=owner)
         return
-    for span in rest.objects or [span for _, found in rest.phrases for span in found]:
+    spans = rest.objects or [span for _, found in rest.phrases for span in found]
+    for span in [rest.gerund] if rest.gerund is not None else spans:
         value = scene.value(grammar, span)
         if isinstance(value, Mention) and predicate in _WORDS:
             value = Value(datatype="string", value=value.text)
@@ -301,7 +304,8 @@ def _tell_adjective(scene: Scene, clause: Clause, k: int) -> bool:
             for span in spans:
                 if low[span[0]] in OBJECT_PRONOUNS:
                     return True
-                scene.add(clause, predicate, scene.value(clause.grammar, span))
+                begins = word in _BEFALLEN
+                scene.add(clause, predicate, scene.value(clause.grammar, span), begins=begins)
             if spans:
                 return True
     if word == "going" or word in _EMPTY:
@@ -347,6 +351,7 @@ def _tell_feeling(scene: Scene, clause: Clause, k: int) -> bool:
     return True
 
 
+_BEFALLEN: Final = word_set("born diagnosed assigned made owned")
 _LIKES: Final = {"of": "likes", "with": "likes", "about": "likes", "on": "likes"}
 _ADJECTIVES: Final[dict[str, dict[str, str]]] = {
     "allergic": {"to": "allergic_to"},
@@ -379,8 +384,8 @@ _ADJECTIVES: Final[dict[str, dict[str, str]]] = {
     "worth": {},
 }
 _EMPTY: Final = word_set(
-    "able sure welcome right wrong fine ok okay kidding joking here there back late early wondering"
-    " supposed used ready about like what how why where"
+    "able sure welcome right wrong fine ok okay kidding joking here there back wondering"
+    " supposed used about like what how why where"
 )
 
 
@@ -468,7 +473,7 @@ def _tell_quality(scene: Scene, clause: Clause, span: Span) -> None:
         if amount is not None:
             scene.add(clause, "worth", Value(datatype="money", value=amount), kind="quantity")
         return
-    if clause.subject.actor is not None:
+    if clause.subject.actor is not None or singular(first) in KIN:
         return
     known = FORMS.get(first)
     is_participle = known is not None and bool(known[1] & PART)

@@ -3,8 +3,8 @@
 from typing import Final
 
 from projectors.text.candidates import Mention, Value
-from projectors.text.grammar import Span
 from projectors.text.objects import is_about_you, is_empty, thing
+from projectors.text.phrases import Span
 from projectors.text.scene import Clause, Scene
 from projectors.text.stems import word_set
 from projectors.text.words import OBJECT_PRONOUNS, ing_form, past_form, third_form
@@ -25,6 +25,11 @@ def tell_deed(scene: Scene, clause: Clause) -> None:
             value = phrase(scene, clause, spans[-1])
     elif rest.gerund is not None:
         value = Value(datatype="string", value=scene.text(clause.grammar, rest.gerund))
+    elif rest.infinitive is not None:
+        if verb.lemma not in _WITH_INFINITIVE:
+            return
+        name = f"{name}_to"
+        value = Value(datatype="string", value=scene.text(clause.grammar, rest.infinitive))
     elif rest.phrases:
         preposition, spans = rest.phrases[0]
         name = f"{name}_{preposition}"
@@ -42,6 +47,7 @@ def tell_deed(scene: Scene, clause: Clause) -> None:
     _add_deed(scene, clause, name, value)
 
 
+_WITH_INFINITIVE: Final = word_set("learn manage start begin continue volunteer train help")
 _ENDINGS: Final = word_set(
     "close sign launch ship fail expire die retire stall renew win lose pass churn finish end start"
 )

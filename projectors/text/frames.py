@@ -18,6 +18,7 @@ from projectors.text.copula import tell_being
 from projectors.text.deeds import phrase, tell_deed
 from projectors.text.lexicon import EVENT_NOUNS
 from projectors.text.objects import is_about_you, is_empty, reach, tell_count, tell_each, thing
+from projectors.text.phrases import Span
 from projectors.text.plans import (
     WISHES,
     is_ahead,
@@ -35,13 +36,13 @@ from projectors.text.words import OBJECT_PRONOUNS, ing_form
 def tell(scene: Scene, clause: Clause) -> None:
     """Add what a clause asserts to the scene."""
     verb = clause.verb
-    lemma = verb.lemma
     if verb.modal and not _is_real(scene, clause):
         return
+    lemma = verb.lemma
     if lemma == "be":
         tell_being(scene, clause)
         return
-    if verb.tense == "future" or verb.modal in {"might", "may"}:
+    if verb.tense == "future" or (verb.modal in {"might", "may"} and verb.tense != "perfect"):
         tell_plan(scene, clause)
         return
     if verb.tense == "progressive" and is_ahead(scene, clause):
@@ -70,7 +71,8 @@ def _is_real(scene: Scene, clause: Clause) -> bool:
         case "can":
             words = scene.text(clause.grammar, (verb.end - 1, reach(clause)))
             is_skill = clause.subject.kind != "thing" and verb.lemma not in _UNSKILLED
-            if is_skill and not is_about_you(clause):
+            is_cut = clause.grammar.low[reach(clause) : reach(clause) + 1] in _CUTTERS
+            if is_skill and not is_cut and not is_about_you(clause):
                 scene.add(clause, "can", Value(datatype="string", value=words), kind="state")
             return False
         case "would" if verb.lemma in {"like", "love"} and not verb.negative:
@@ -84,6 +86,7 @@ def _is_real(scene: Scene, clause: Clause) -> bool:
     return False
 
 
+_CUTTERS: Final = (["who"], ["what"], ["how"], ["where"], ["when"], ["which"], ["whether"])
 _UNSKILLED: Final = word_set(
     "see be tell imagine say go wait help do get have make hear feel understand believe take come"
     " think relate find know try agree"
@@ -106,7 +109,6 @@ _SIMPLE: Final[dict[str, dict[str, tuple[str, str, bool]]]] = {
     "reside": {"in": ("lives_in", "place", False)},
     "stay": {"in": ("lives_in", "place", False)},
     "settle": {"in": ("lives_in", "place", True)},
-    "grow": {"in": ("grew_up_in", "place", False)},
     "work": {
         "at": ("works_at", "organisation", False),
         "for": ("works_at", "organisation", False),
@@ -148,10 +150,16 @@ def _simple(scene: Scene, clause: Clause) -> bool:
     for way, (predicate, kind, begins) in _SIMPLE[verb.lemma].items():
         spans = rest.objects if way == "" else rest.after(way)
         for span in spans:
-            value = thing(scene, clause, span, kind)
-            if value is None:
-                continue
             name, is_event = predicate, predicate in _EVENTS
+            value = (
+                phrase(scene, clause, span)
+                if name == "attended"
+                else thing(scene, clause, span, kind)
+            )
+            if value is None or (way == "" and is_empty(clause, span)):
+                continue
+            if kind == "place" and way in {"in", "at"}:
+                value = _nearest(scene, clause, span) or value
             if is_event and verb.tense in {"present", "progressive"} and not verb.ended:
                 progressive = verb.tense == "progressive"
                 name = ing_form(verb.lemma) if progressive else _PRESENT.get(predicate, predicate)
@@ -165,6 +173,27 @@ def _simple(scene: Scene, clause: Clause) -> bool:
 
 
 # ── verbs with a sense of their own ──────────────────────────────────────────────────────────
+
+
+def _nearest(scene: Scene, clause: Clause, span: Span) -> Mention | None:
+    """Of `a flat in Ghent` the place one can name: Ghent."""
+    words, low = clause.grammar.words, clause.grammar.low
+    first, last = span
+    if words[first][0].isupper() or last + 1 >= clause.grammar.n:
+        return None
+    if low[last] not in {"in", "near"} or not words[last + 1][0].isupper():
+        return None
+    end = clause.grammar.noun(last + 1)
+    return Mention(text=scene.text(clause.grammar, (last + 1, end)), kind="place")
+
+
+def _grows(scene: Scene, clause: Clause) -> bool:
+    if clause.rest.particle == "up" and clause.verb.tense == "past":
+        for span in clause.rest.after("in") or clause.rest.after("on"):
+            place = _nearest(scene, clause, span) or thing(scene, clause, span, "place")
+            scene.add(clause, "grew_up_in", place, kind="event")
+        return True
+    return tell_change(scene, clause)
 
 
 def _tastes(scene: Scene, clause: Clause) -> bool:
@@ -214,7 +243,8 @@ def _turns(scene: Scene, clause: Clause) -> bool:
         age = number(clause.grammar.low[span[0]])
         if isinstance(age, int) and 0 < age < 130:
             scene.add(clause, "age", Value(datatype="integer", value=age), begins=True)
-    return not clause.rest.particle
+            return True
+    return False
 
 
 def _knows(scene: Scene, clause: Clause) -> bool:
@@ -275,6 +305,14 @@ def _joins(scene: Scene, clause: Clause) -> bool:
     return False
 
 
+def _does(scene: Scene, clause: Clause) -> bool:
+    """`I'm doing kickboxing` tells something, `I do` and `we did well` do not."""
+    del scene
+    return clause.verb.tense not in {"progressive", "past"} or not (
+        clause.rest.gerund or clause.rest.objects
+    )
+
+
 def _silent(scene: Scene, clause: Clause) -> bool:
     del scene, clause
     return True
@@ -284,13 +322,14 @@ _HANDLERS: Final[dict[str, Callable[[Scene, Clause], bool]]] = {
     **dict.fromkeys(("like", "love", "enjoy", "adore", "hate", "dislike", "detest"), _tastes),
     **dict.fromkeys(("move", "relocate"), tell_moving),
     **dict.fromkeys(
-        ("switch", "change", "upgrade", "downgrade", "grow", "drop", "increase", "fall", "rise",
+        ("switch", "change", "upgrade", "downgrade", "drop", "increase", "fall", "rise",
          "migrate", "convert", "expand", "shrink", "decrease"),
         tell_change,
     ),
     **dict.fromkeys(tuple(WISHES), tell_wish),
     **dict.fromkeys(("consider", "think"), tell_thought),
     **dict.fromkeys(("buy", "purchase"), _buys),
+    "grow": _grows,
     "have": tell_having,
     "get": tell_getting,
     "adopt": lambda scene, clause: bool(clause.rest.objects)
@@ -306,12 +345,13 @@ _HANDLERS: Final[dict[str, Callable[[Scene, Clause], bool]]] = {
     "feel": _feels,
     "take": _trips,
     "join": _joins,
+    "do": _does,
     **dict.fromkeys(
         word_set(
             "mean see guess bet thank appreciate wonder seem sound happen depend matter let say"
-            " tell ask talk wait keep wish suppose believe imagine hear tend remain appear"
-            " deserve mind understand trust care agree cause make_sense fit relate remind deal"
-            " congratulate do"
+            " tell ask talk wait  wish suppose believe imagine hear tend remain appear"
+            " deserve mind understand trust care  cause make_sense fit relate remind deal"
+            " congratulate "
         ),
         _silent,
     ),

@@ -3,8 +3,8 @@
 from typing import Final
 
 from projectors.text.candidates import Mention, Value
-from projectors.text.grammar import Span
 from projectors.text.lexicon import EMPTY_OBJECTS
+from projectors.text.phrases import Span
 from projectors.text.scene import Clause, Scene, number
 from projectors.text.stems import singular, word_set
 from projectors.text.words import OBJECT_PRONOUNS
@@ -55,9 +55,15 @@ def tell_each(scene: Scene, clause: Clause, predicate: str, *, begins: bool = Fa
 def is_empty(clause: Clause, span: Span) -> bool:
     """Whether an object names nothing to remember: a question, a point, your idea."""
     low = clause.grammar.low
-    if low[span[0]] in {"your", "this", "that", "these", "those", "what", "how"}:
-        return True
-    return singular(low[span[1] - 1]) in EMPTY_OBJECTS
+    first = low[span[0]]
+    if first in _POINTING or first in {"your", "what", "how", "who"}:
+        # What one points at is told by what was done with it, and by nothing else.
+        return clause.verb.tense in {"present", "future"} or first not in _POINTING
+    head = next((k for k in range(span[0] + 1, span[1]) if low[k] == "of"), span[1]) - 1
+    return singular(low[head]) in EMPTY_OBJECTS
+
+
+_POINTING: Final = word_set("this that these those")
 
 
 def tell_count(scene: Scene, clause: Clause, span: Span) -> bool:

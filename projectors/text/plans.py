@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from projectors.text.candidates import Kind, Value
-from projectors.text.grammar import Span
 from projectors.text.objects import is_about_you, reach, tell_each
+from projectors.text.phrases import Span
 from projectors.text.scene import Clause, Scene
 from projectors.text.stems import word_set
 from projectors.text.tokens import MARK, when
@@ -74,7 +74,7 @@ def _dated(scene: Scene, clause: Clause, mark: int) -> str:
         return clause.tokens.times[mark]
     start, end = said.interval.start, said.interval.end
     if start is None:
-        return f"by {end:%-d %B %Y}" if end is not None else ""
+        return f"by {end.day} {end:%B %Y}" if end is not None else ""
     return _absolute(start, end)
 
 
@@ -96,12 +96,16 @@ EMPTY_NEEDS: Final = word_set(
 """What one has to do without that being a plan."""
 
 
+_EMPTY_WISHES: Final = word_set("say be think know see ask tell hear thank let mention")
+
+
 def tell_wish(scene: Scene, clause: Clause) -> bool:
     """want, need, hope, plan, intend, decide … to do something, or want a thing."""
     verb, rest, low = clause.verb, clause.rest, clause.grammar.low
     predicate, kind = WISHES[verb.lemma]
     if rest.infinitive is not None and not rest.objects:
-        if low[rest.infinitive[0]] in EMPTY_NEEDS or is_about_you(clause):
+        empty = EMPTY_NEEDS if verb.lemma == "need" else _EMPTY_WISHES
+        if low[rest.infinitive[0]] in empty or is_about_you(clause):
             return True
         scene.add(clause, predicate, plan_text(scene, clause, rest.infinitive), kind=kind)
         return True
@@ -111,7 +115,7 @@ def tell_wish(scene: Scene, clause: Clause) -> bool:
         span = rest.after("on")[0]
         scene.add(clause, predicate, plan_text(scene, clause, span), kind=kind)
         return True
-    return verb.lemma not in {"plan", "choose"}
+    return verb.lemma not in {"plan", "choose"} or not rest.objects
 
 
 WISHES: Final[dict[str, tuple[str, Kind]]] = {

@@ -9,11 +9,13 @@ from typing import Final
 
 from projectors.text.candidates import Candidate, Mention, Value
 from projectors.text.frames import tell
-from projectors.text.grammar import Grammar, Verb
+from projectors.text.grammar import Complement, Grammar
+from projectors.text.lexicon import ATTRIBUTES, KIN, STATUSES
 from projectors.text.passages import sentences
+from projectors.text.phrases import Verb
 from projectors.text.scene import Clause, Scene
 from projectors.text.speakers import Speakers
-from projectors.text.stems import word_set
+from projectors.text.stems import singular, word_set
 from projectors.text.tokens import MARK, Tokens, read
 from projectors.text.words import (
     ADVERBS,
@@ -22,8 +24,10 @@ from projectors.text.words import (
     COORDINATORS,
     FORMS,
     HEDGES,
+    ING,
     INTERJECTIONS,
     PAST,
+    POSSESSIVES,
     QUESTIONS,
     REPORTS,
     SUBJECT_PRONOUNS,
@@ -52,6 +56,7 @@ _ADJECTIVES: Final = word_set(
     "glad happy sad sure afraid sorry proud excited thrilled worried certain convinced grateful"
     " thankful lucky surprised relieved aware clear obvious"
 )
+_BARE: Final = word_set("sounds looks seems feels means makes tastes hope hoping brings shows")
 _PLAINER: Final = str.maketrans({"’": "'", "‘": "'", MARK: None})
 _QUESTION_OPENERS: Final = QUESTIONS | (AUXILIARIES - {"had", "was", "were"})
 
@@ -76,12 +81,14 @@ def _may_assert(tokens: Tokens) -> bool:
     low = tokens.low
     if not low or not _CONDITIONS.isdisjoint(low):
         return False
-    k = 0
+    k = 2 if low[:2] == ["guess", "what"] else 0
     while k < len(low) and (low[k] in INTERJECTIONS or low[k] in {",", "and", "so", "but"}):
         k += 1
     if k >= len(low) or low[-1] == "?":
         return False
     first = low[k]
+    if first in _BARE and (k + 1 >= len(low) or low[k + 1] not in AUXILIARIES):
+        return False
     if first in _QUESTION_OPENERS and first != "may":
         return k + 1 < len(low) and low[k + 1][0] == MARK and first not in AUXILIARIES
     return True
@@ -110,6 +117,8 @@ class _Sentence:
         """Clause after clause, from left to right."""
         k, n, low = 0, self.grammar.n, self.grammar.low
         self._preamble()
+        if low[:2] == ["guess", "what"]:
+            k = 2
         while k < n:
             before = k
             k = self._openers(k)
@@ -144,6 +153,8 @@ class _Sentence:
                 self.hedged = True
             elif word in _SKIPPED and not (word == "that" and self._is_linking_that(k)):
                 return self._skip(k)
+            elif word == "there" and k + 1 < n and low[k + 1] in AUXILIARIES:
+                return self._boundary(k + 2)
             elif not (
                 word in ADVERBS
                 or word in COORDINATORS
@@ -165,7 +176,7 @@ class _Sentence:
         if low[k] == "as" and low[k : k + 5] == ["as", "far", "as", "i", "know"]:
             return min(n, k + 5)
         k += 1
-        while k < n and low[k] not in {",", ";", ".", "!", "—", "–"}:
+        while k < n and low[k] not in {",", ";", ".", "!", "—", "–", "-"}:
             k += 1
         return k
 
@@ -213,8 +224,10 @@ class _Sentence:
         verb = grammar.verb(end, "they" if len(spans) > 1 else low[k])
         if verb is None:
             return 0
-        if low[k] in VAGUE and not (low[k] == "it" and self.scene.thing is not None):
+        if end - k == 1 and low[k] in VAGUE and not self._is_about_it(k, verb):
             return self._impersonal(k, verb)
+        if self._is_general(k, end):
+            return self._pass(verb)
         subjects = [self.scene.mention(grammar, span) for span in spans]
         self.subjects = [subject for subject in subjects if subject is not None]
         if not self.subjects:
@@ -225,13 +238,32 @@ class _Sentence:
                 self.scene.remember(subject, plural=len(spans) > 1)
         return self._told(verb)
 
+    def _is_about_it(self, k: int, verb: Verb) -> bool:
+        """Whether `it` means what was spoken of last: only where it says what that is."""
+        low, at = self.grammar.low, verb.end
+        if low[k] != "it" or self.scene.thing is None or verb.lemma != "be" or at >= self.grammar.n:
+            return False
+        return low[at] in {"a", "an"} or low[at] in STATUSES
+
+    def _is_general(self, k: int, end: int) -> bool:
+        """`Setbacks are …`, `Running helps …`: said of no one thing."""
+        low, words = self.grammar.low, self.grammar.words
+        first = low[k]
+        known = FORMS.get(first)
+        if known is not None and known[1] == ING:
+            return True
+        is_plural = first.endswith("s") and not first.endswith("ss") and end < self.grammar.n
+        if end - k == 1 and is_plural and low[end] in {"are", "were", "have", "can", "do", "make"}:
+            return True
+        return end - k == 1 and words[k][0].islower() and first not in SUBJECT_PRONOUNS
+
     def _without_subject(self, k: int, *, is_first: bool) -> int:
         """A second verb of the same subject, or a deed told without `I`; 0 when neither."""
         grammar, low = self.grammar, self.grammar.low
         known = FORMS.get(low[k])
         if known is None and low[k] not in AUXILIARIES:
             return 0
-        if self.subjects and k > 0 and self.verb is not None and not is_first:
+        if self.subjects and self.verb is not None and not is_first and self._is_joined(k):
             verb = grammar.verb(k, "they" if self.verb.tense == "present" else "i")
             if verb is None and self.verb.tense == "progressive" and known is not None:
                 verb = Verb()
@@ -250,6 +282,14 @@ class _Sentence:
                 return self._told(verb)
         # A verb in its plain form at the head of a sentence is a command: it asserts nothing.
         return grammar.n if is_first and known is not None and known[1] & BASE else 0
+
+    def _is_joined(self, k: int) -> bool:
+        """Whether a comma or an `and` ties this verb to the clause before."""
+        low = self.grammar.low
+        k -= 1
+        while k > 0 and (low[k] in ADVERBS or low[k][0] == MARK):
+            k -= 1
+        return k >= 0 and (low[k] in COORDINATORS or low[k] == ",")
 
     def _impersonal(self, k: int, verb: Verb) -> int:
         """`it seems that`, `rumour has it`, `people say`: what follows is hearsay or a guess."""
@@ -334,9 +374,10 @@ class _Sentence:
         wrapped = self._wrapped(verb, subject)
         if wrapped:
             return wrapped
-        marks_before = len(grammar.marks)
+        if verb.tense == "progressive" and _is_attribute(subject):
+            # `Mia's favourite sport is climbing`: what looks like a verb is the object.
+            verb.lemma, verb.tense, verb.end = "be", "present", verb.end - 1
         rest = grammar.complement(verb)
-        del marks_before
         for one in self.subjects:
             clause = Clause(self.tokens, grammar, one, verb)
             clause.rest = rest
@@ -348,4 +389,20 @@ class _Sentence:
         grammar.marks.clear()
         self.pending.clear()
         self.verb = verb
+        self._remember(verb, rest)
         return max(rest.end, verb.end)
+
+    def _remember(self, verb: Verb, rest: Complement) -> None:
+        """Whom `she` may mean next: somebody's kin among the objects."""
+        low = self.grammar.low
+        spans = [span for _, found in rest.phrases for span in found]
+        if verb.lemma != "be":
+            spans += rest.objects
+        for span in spans:
+            if low[span[0]] in POSSESSIVES and singular(low[span[1] - 1]) in KIN:
+                self.scene.remember(self.scene.mention(self.grammar, span))
+
+
+def _is_attribute(subject: Mention) -> bool:
+    _, mark, what = subject.text.rpartition("'s ")
+    return bool(mark) and (what.startswith("favo") or what.lower() in ATTRIBUTES)

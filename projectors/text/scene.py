@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from projectors.text.candidates import Candidate, Kind, Mention, Value
 from projectors.text.dates import TimePhrase
-from projectors.text.grammar import Complement, Grammar, Span, Verb
+from projectors.text.grammar import Complement, Grammar
 from projectors.text.lexicon import KIN, KIN_NAMES, PETS
+from projectors.text.phrases import Span, Verb
 from projectors.text.predicates import behaviour
 from projectors.text.speakers import Speakers
 from projectors.text.stems import singular, word_set
@@ -24,6 +25,7 @@ _ORGANISATION: Final = re.compile(
     r"\b(?:Inc|Corp|Corporation|Ltd|LLC|GmbH|PLC|Industries|Bank|University|College|Institute|School"
     r"|Company|Group|Hospital|Agency|Labs?|Systems|Technologies|Foundation|Partners)\b"
 )
+_LOOSE: Final = word_set("of for to with at about from than what how as and or but that the a")
 _GAP: Final = re.compile(r" (?=[,.'%])|(?<=[$€£]) ")
 
 
@@ -74,7 +76,9 @@ class Scene:
         while first < last - 1 and low[first] in _STRIPPED:
             first += 1
         words = [word for word in grammar.words[first:last] if word[0] != MARK]
-        while words and not (words[-1][-1].isalnum() or words[-1][-1] in "+#%"):
+        while words and (
+            not (words[-1][-1].isalnum() or words[-1][-1] in "+#%") or words[-1] in _LOOSE
+        ):
             words.pop()
         return _GAP.sub("", " ".join(words))[: limits.CANDIDATE_CHARS_MAX]
 

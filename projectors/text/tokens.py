@@ -94,9 +94,14 @@ def _opened(word: str, lower: str) -> tuple[str, ...]:
     parts = CONTRACTIONS.get(lower)
     if parts is not None:
         return (word[0] + parts[0][1:], *parts[1:])
-    if lower.endswith("'s") and len(lower) > 2:
-        return word[:-2], "'s"
-    return (word,)
+    stem, mark, ending = word.rpartition("'")
+    if ending.lower() == "s" and stem:
+        return stem, "'s"
+    full = _ENDINGS.get(ending.lower())
+    return (stem, full) if full is not None and stem and mark else (word,)
+
+
+_ENDINGS: Final = {"d": "would", "ll": "will", "ve": "have", "re": "are"}
 
 
 def _marked(tokens: Tokens, sentence: str, anchor: datetime, *, is_often: bool) -> str:

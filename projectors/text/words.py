@@ -131,76 +131,96 @@ _IRREGULAR: Final = """
     |blow blew blown|break broke broken|bring brought brought|build built built|burn burnt burnt
     |buy bought bought|catch caught caught|choose chose chosen|come came come|cost cost cost
     |cut cut cut|deal dealt dealt|dig dug dug|do did done|draw drew drawn|dream dreamt dreamt
-    |drink drank drunk|drive drove driven|eat ate eaten|fall fell fallen|feed fed fed|feel felt felt
-    |fight fought fought|find found found|fly flew flown|forget forgot forgotten
+    |drink drank drunk|drive drove driven|eat ate eaten|fall fell fallen|feed fed fed
+    |feel felt felt|fight fought fought|find found found|fly flew flown|forget forgot forgotten
     |forgive forgave forgiven|freeze froze frozen|get got gotten|give gave given|go went gone
     |grow grew grown|hang hung hung|have had had|hear heard heard|hide hid hidden|hit hit hit
     |hold held held|hurt hurt hurt|keep kept kept|know knew known|lay laid laid|lead led led
     |leave left left|lend lent lent|let let let|lie lay lain|lose lost lost|make made made
-    |mean meant meant|meet met met|outgrow outgrew outgrown|overcome overcame overcome|pay paid paid
-    |put put put|quit quit quit|read read read|rebuild rebuilt rebuilt|ride rode ridden
+    |mean meant meant|meet met met|outgrow outgrew outgrown|overcome overcame overcome
+    |oversee oversaw overseen|pay paid paid|put put put|quit quit quit|read read read
+    |rebuild rebuilt rebuilt|redo redid redone|rewrite rewrote rewritten|ride rode ridden
     |ring rang rung|rise rose risen|run ran run|say said said|see saw seen|seek sought sought
-    |sell sold sold|send sent sent|set set set|sew sewed sewn|shake shook shaken|shoot shot shot
-    |show showed shown|shut shut shut|sing sang sung|sit sat sat|sleep slept slept
-    |speak spoke spoken|spend spent spent|split split split|spread spread spread|stand stood stood
-    |steal stole stolen|stick stuck stuck|strike struck struck|swear swore sworn|sweep swept swept
-    |swim swam swum|swing swung swung|take took taken|teach taught taught|tear tore torn
-    |tell told told|think thought thought|throw threw thrown|understand understood understood
-    |undergo underwent undergone|wake woke woken|wear wore worn|win won won|write wrote written
+    |sell sold sold|send sent sent|set set set|sew sewed sewn|shake shook shaken|shine shone shone
+    |shoot shot shot|show showed shown|shrink shrank shrunk|shut shut shut|sing sang sung
+    |sit sat sat|sleep slept slept|slide slid slid|speak spoke spoken|spend spent spent
+    |split split split|spread spread spread|stand stood stood|steal stole stolen|stick stuck stuck
+    |strike struck struck|swear swore sworn|sweep swept swept|swim swam swum|swing swung swung
+    |take took taken|teach taught taught|tear tore torn|tell told told|think thought thought
+    |throw threw thrown|undergo underwent undergone|understand understood understood
+    |wake woke woken|wear wore worn|win won won|withdraw withdrew withdrawn|write wrote written
 """
 _DOUBLING: Final = word_set(
-    "admit bat beg cancel chat chop clap commit drag drop equip fit flip grab grin hop hug jog"
-    " knit nap occur pack permit pet plan plot prefer program quit refer regret rip rob rub scan"
-    " shop sit skip slip snap step stop submit swap swim tap tip transfer travel trim tug wrap zip"
+    """
+    admit babysit bat beg blog cancel chat chop clap commit drag drop drum equip excel fit flip
+    flop grab grin hop hug jog knit nap occur pack permit pet plan plot plug prefer program quit
+    refer regret rip rob rub scan shop sit skip slip snap spot step stop submit swap swim tap
+    tip transfer travel trim tug vlog wrap zip
+    """
 )
 _REGULAR: Final = word_set(
     """
-    accept accomplish ache achieve add admire adopt adore advise agree aim allow amaze announce
-    answer apologize apply appreciate approve argue arrange arrive ask assemble assign assume
-    attend avoid bake base bike block book borrow brew browse call camp cancel care carry cause
-    celebrate change charge chat check cheer claim clean click climb close coach collect commit
-    commute compete complain complete compose concern confirm connect consider contact contain
-    continue convince cook cover crash create cross cry cuddle cycle dance date decide declare
-    decline decorate define delay deliver demand deny depend deploy describe deserve design
-    destroy detest develop diagnose die disappear discover discuss dislike divorce donate double
-    download draft dress drop dye earn edit embrace employ enable encourage end engage enjoy
-    enroll enrol ensure enter escape establish exchange excite exercise exist expand expect
-    experience explain explore express extend face fail fear feature file fill film finish fire
-    fish fit fix focus follow force form foster found freelance frustrate gain garden gather
-    graduate grill guess guide handle happen harvest hate help hike hire hope host hug identify
-    ignore imagine improve include increase inform inspire install intend interest interview
-    introduce invest invite involve iron join joke judge jump juggle kick kill kiss knit knock
-    land last laugh launch learn lift like listen live load lock log look love maintain major
-    manage mark marry master match matter measure mention mentor message migrate miss mix
-    motivate move name need note notice observe obtain offer open operate order organize
-    organise outsource owe own pack paint park participate pass pause perform phone photograph
-    pick plan plant play point post pour practice practise praise prefer prepare present prevent
-    print produce program promise promote propose protect prove provide publish pull purchase
-    pursue push question race raise reach realize realise receive recommend record recover
-    redesign reduce refer refinance refuse regret reject relate relax release relocate rely
-    remain remember remind remodel remove renew renovate rent repair repeat replace reply report
-    represent request rescue research reserve reside resign respond rest restart restore retire
-    return reveal review rock roll row ruin rule sail save schedule score search seem select
-    serve settle sew shape share shift ship shop shout show sign skate ski skip smile smoke
-    snowboard solve sort sound sponsor stain start state stay step stop store stream struggle
-    study submit subscribe succeed suffer suggest support suppose surf surprise survive suspect
-    swap switch talk target taste tend test text thank thrive touch tour track trade train
-    transfer transform translate travel treat trust try turn type unpack update upgrade upload
-    use value visit volunteer vote wait walk want warn wash watch water weigh welcome wish
-    witness wonder work worry wrap yell admit analyse analyze attach award balance beat blame
-    boost calm cater chase combine compare conduct contribute crave cultivate customize dedicate
-    demo demonstrate deposit downgrade downsize drift drown dump educate emphasize entertain
-    evolve exhibit fascinate favor favour flee float fold fundraise giggle graze greet handcraft
-    head heal honor honour hunt illustrate impress injure inherit inspect interact invent jam
-    juggle jot landscape level license lobby market merge modify monitor nominate nurse paddle
-    pause peel persuade pet polish position possess predict pretend process qualify quilt rank
-    rate rebrand recall recite recycle refresh register rehearse reminisce resolve retrain
-    revise revisit reward roast sample scold sculpt shed shoot shovel sketch sled slow snack
-    soothe spoil sprain stitch strengthen stretch stroll swim tackle tailor tease thrill toast
-    tour trek tutor twist unlock unwind vacation validate vary venture view wander weave whip
-    widen wipe worship yearn zoom drag knit hop jog grab chop trim swap plan drop stop step slip
-    snap tap tip scan rub rob beg nap refer occur permit regret transfer equip flip clap grin
-    drag plot zip cut hit
+    accept accomplish ache achieve add admire admit adopt adore advise agree aim allow amaze
+    analyse analyze announce answer apologize appear apply appreciate approve argue arrange
+    arrive ask assemble assign assume attach attend avoid award babysit bake balance base beat
+    beg belong bike blame block blog book boost borrow brainstorm brew browse brush bump call
+    calm camp cancel care carry cast cater cause celebrate change charge chase chat check cheer
+    chill chop churn claim clap clean click climb close coach code collaborate collapse collect
+    combine comfort comment commit communicate commute compare compete complain complete compose
+    concern conduct confide confirm confront congratulate connect consider consult consume
+    contact contain continue contribute convert convince cook cope correct cover craft crash
+    crave create crochet cross crush cry cuddle cultivate curate customize cut cycle dance dare
+    date debate decide declare decline declutter decorate decrease dedicate deepen define delay
+    delete deliver demand demo demonstrate deny depend deploy deposit describe deserve design
+    destroy detest develop diagnose die dine disagree disappear disappoint discover discuss
+    dislike display distract dive divorce document donate doodle double downgrade download
+    downsize draft drag drain dread dress drift drop drown drum dump dye earn ease edit educate
+    elect email embrace emigrate emphasize employ empower enable encourage end endure energize
+    engage enjoy enrol enroll ensure enter entertain equip escape establish evaluate evolve
+    exceed excel exchange excite exercise exhibit exist expand expect experience explain explore
+    express extend face fail fascinate favor favour fear feature fetch file fill film finish
+    fire fish fit fix flee flip float flood flop focus fold follow force form foster found
+    freelance frustrate fuel fund fundraise furnish gain garden gather generate gift giggle glow
+    golf grab graduate grant graze greet grieve grill grin groom guess guide handcraft handle
+    happen harvest hate head heal help hike hire hit hitchhike honor honour hook hop hope host
+    hug hunt hydrate identify ignore illustrate imagine immigrate impact implement import
+    impress improve include increase influence inform inherit initiate injure innovate inspect
+    inspire install integrate intend interact interest intern interrupt interview introduce
+    invent invest invite involve iron isolate jam jog join joke jot judge juggle jump kayak kick
+    kill kiss knit knock label lack land landscape last laugh launch lean learn lecture level
+    license lift like linger link listen live load lobby lock log long look love mail maintain
+    major manage mark market marry master match matter measure meditate memorize mention mentor
+    merge mess message migrate miss mix modify monitor motivate mourn move mow name nap narrate
+    navigate need negotiate nominate note notice notify nurse nurture observe obtain occupy
+    occur offend offer open operate opt order organise organize outline outsource overhaul owe
+    own pack paddle paint park participate partner pass patch pause peel perfect perform permit
+    persuade pet phone photograph pick pitch pivot plan plant play pledge plot plug point polish
+    ponder portray position possess post pour practice practise praise pray preach predict
+    prefer prepare present preserve press pretend prevent print process produce program progress
+    promise promote propose protect prove provide prune publish pull purchase pursue push
+    qualify question quilt quote race raise rank rate reach react realise realize rearrange
+    rebrand recall recap receive recite recommend record recover recruit recycle redesign reduce
+    refer refinance reflect refresh refurbish refuse register regret rehearse reinvent reject
+    relate relax release relieve relocate rely remain remarry remember remind reminisce remodel
+    remove renew renovate rent repaint repair repeat replace reply report represent repurpose
+    request reschedule rescue research resemble reserve reside resign resist resolve respect
+    respond rest restart restock restore result resume retire retrain return reunite reveal
+    review revise revisit reward risk roast rob rock roll rotate row rub ruin rule rush
+    sacrifice sail sample satisfy save scan scare schedule scold score scream screen scuba
+    sculpt search secure seem select sense separate serve settle sew shape share shed shift ship
+    shock shoot shop shout shovel show sign skate sketch ski skip sled slice slip slow smell
+    smile smoke snack snap snorkel snowboard socialize solve soothe sort sound spark specialize
+    spill spoil sponsor spot sprain squeeze stack stage stain stare start state stay step stitch
+    stop store stream strengthen stress stretch strive stroll struggle study stumble style
+    submit subscribe succeed suck suffer suggest sunbathe supervise supply support suppose surf
+    surprise surround survive suspect sustain swap swim swipe switch symbolize sympathize tackle
+    tailor talk tap target taste tease telework tend test text thank threaten thrift thrill
+    thrive tie tip tire toast tolerate touch tour track trade train transfer transform translate
+    travel treat trek trim trust try turn tutor tweet twist type unite unlock unpack unwind
+    upcycle update upgrade upload urge use utilize vacation validate value vary venture view
+    visit vlog volunteer vote wait walk wander want warn wash watch water wave weave weigh
+    welcome whip widen wink wipe wish witness wonder work worry worship wrap wrestle yearn yell
+    zip zoom
     """
 )
 
