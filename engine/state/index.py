@@ -12,6 +12,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 import msgspec
 
 Layer = Literal["events", "episodes", "facts", "beliefs", "concepts"]
+LAYERS: tuple[Layer, ...] = ("events", "episodes", "facts", "beliefs", "concepts")
+"""The order is that of the numbers by which the indexes know a layer."""
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -19,6 +21,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     `text` is what words are matched against (speaker and date included); `gist` is the bare
     utterance that is embedded: a participant's name in it hurts (measured, docs of the benchmark).
+    A long text has a document for the whole and one for each passage, counted from 1: words are
+    looked for in the passages (the whole has no `text`), vectors stand for both.
     """
 
     layer: Layer
@@ -33,6 +37,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     actor: str = ""
     session: str = ""
     role: str = ""
+    passage: int = 0
+    embeds: bool = True
 
 
 class Hit(NamedTuple):
@@ -41,6 +47,8 @@ class Hit(NamedTuple):
     layer: Layer
     raw: bytes
     score: float
+    passage: int = 0
+    """The passage that matched best, from 1; 0 when the text is short or matched as a whole."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +121,16 @@ class VectorIndex(Protocol):
         """Every entry up to this offset can be found."""
 
 
+class EmbedderUnavailable(Exception):
+    """The model cannot be used now: not installed, not the one pinned, or not answering."""
+
+
 class Embedder(Protocol):
-    """Text to unit vectors; the same text and model always give the same vector."""
+    """Text to unit vectors; the same text and model always give the same vector.
+
+    A model behind an endpoint may raise EmbedderUnavailable, and has no dimensions (0) until it
+    has answered once.
+    """
 
     name: str
     dimensions: int

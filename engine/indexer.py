@@ -1,0 +1,369 @@
+"""Who carries the log to the indexes?
+
+A thread follows the staged views and keeps the text and the vector index of one generation up with
+them, each with a checkpoint of its own; it can be killed anywhere. A generation made by another
+model, from other views or in another form is built anew from the log while the old one is read.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from engine.follow import Follower, Sources, Work
+from engine.state.generations import Generation, Generations, Made
+from engine.state.index import Embedder, EmbedderUnavailable, TextIndex, VectorIndex
+from engine.state.kv import StoreError
+from engine.state.text_index import TextIndexFailed
+from schemas import limits
+from schemas.health import IndexHealth
+
+_IDLE_S: Final = 0.5
+_RETRY_S: Final = 0.2
+_TEXT_ATTEMPTS: Final = 3
+
+
+class Served(NamedTuple):
+    """What readers ask, all of one generation."""
+
+    text: TextIndex
+    vectors: VectorIndex
+    embedder: Embedder
+
+
+class Indexer:
+    """The runner of the indexes."""
+
+    def __init__(
+        self, sources: Sources, generations: Generations, load: Callable[[], Embedder], kind: str
+    ) -> None:
+        self._log = sources.log
+        self._staged = sources.staged
+        self._clock = sources.clock
+        self._follower = Follower(sources)
+        self._generations = generations
+        self._load = load
+        self._kind = kind
+        self._embedder: Embedder | None = None
+        self.on_indexed: Callable[[int], None] = _nobody
+        self.failure: str | None = None
+        self.trouble: str | None = None
+        """What does not work just now and is tried again."""
+        self._served: Generation | None = None
+        self._building: Generation | None = None
+        self._records: Iterator[Work] | None = None
+        self._page: Work | None = None
+        self._records_until = 0
+        self._committed_s = self._due_s = 0.0
+        self._told = 0
+        self._failures = 0
+        self._retry_at_s = self._embed_at_s = 0.0
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    # ── running ──────────────────────────────────────────────────────────────────────────────
+
+    def prepare(self, load_other: Callable[[str], Embedder | None]) -> None:
+        """Open what there is and decide what to build; `load_other` brings the model of before."""
+        embedder = self._embedder = self._load()
+        made = self._generations.state.made
+        if made is not None:
+            is_same = made.embedder == embedder.name
+            if is_same and embedder.dimensions == 0:
+                embedder.dimensions = made.dimensions  # an endpoint that has not answered yet
+            past = embedder if is_same else load_other(made.kind)
+            if past is not None and past.name == made.embedder:
+                self._served = self._usable(self._generations.open_served(past))
+        found = self._usable(self._generations.open_building(embedder))
+        if found is not None and found.made != self._wanted(embedder):
+            found.text.close()
+            found = None
+        self._building = found
+        if self._is_outdated(embedder):
+            self._begin(embedder)
+        self._generations.drop_leftovers()
+        while self._building is not None and self._target() == 0:
+            self._build()
+
+    def start(self) -> None:
+        """Run in a thread of its own until `stop`."""
+        self._tell()
+        self._thread = threading.Thread(target=self._run, name="indexer", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """The views have moved."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Finish what is at hand and let go of the files; what was not committed is done again."""
+        self._stopping.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+        _close(self._served)
+        _close(self._building)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._wake.clear()
+            try:
+                moved = self._turn()
+            except StoreError as error:
+                # The store is broken, not the index: stop here, visibly, and let reads go on.
+                self.failure = f"indexing stopped: {error}"
+                return
+            except Exception as error:  # the guard of the indexer: health goes red
+                self.failure = f"indexing stopped: {error!r}"
+                raise
+            if not moved:
+                self._wake.wait(self._pause_s())
+
+    def _turn(self) -> bool:
+        """One step of what is due: commits are a pause apart, building fills the pauses."""
+        now = self._clock.elapsed_s()
+        if now < self._retry_at_s:
+            return False
+        if now >= self._due_s:
+            return self.step()
+        return self._guarded(self._build, self._building)
+
+    def _pause_s(self) -> float:
+        now = self._clock.elapsed_s()
+        if now < self._retry_at_s:
+            return self._retry_at_s - now
+        due = self._due_s - now
+        return due if due > 0 and self._reader().watermark() < self._target() else _IDLE_S
+
+    def step(self) -> bool:
+        """Index some entries, commit, build or swap; False when there is nothing to do."""
+        return self._guarded(self._serve, self._served) or self._guarded(
+            self._build, self._building
+        )
+
+    def _guarded(self, work: Callable[[], bool], generation: Generation | None) -> bool:
+        """Do a piece of work; files that fail are tried again, a little later each time."""
+        try:
+            return work()
+        except TextIndexFailed as error:
+            self._retry_at_s = self._clock.elapsed_s() + self._failed(error)
+            if generation is not None:
+                self._mend(generation)
+            return False
+
+    def _failed(self, error: Exception) -> float:
+        """Say what does not work; how long to wait before it is tried again."""
+        self._failures += 1
+        self.trouble = str(error)
+        return float(min(_RETRY_S * 2**self._failures, limits.INDEX_RETRY_S_MAX))
+
+    def _worked(self) -> None:
+        self._failures, self.trouble = 0, None
+
+    # ── readers ──────────────────────────────────────────────────────────────────────────────
+
+    def served(self) -> Served:
+        """What readers ask now."""
+        generation = self._reader()
+        return Served(generation.text, generation.vectors, generation.embedder)
+
+    def health(self) -> IndexHealth:
+        """How the indexes are."""
+        generation, building = self._reader(), self._building
+        watermark = generation.watermark()
+        return IndexHealth(
+            generation=generation.number,
+            embedder=generation.embedder.name,
+            documents=generation.vectors.progress.documents,
+            watermark=watermark,
+            lag_entries=max(0, self._log.head() - watermark),
+            building=None if building is None else building.watermark(),
+            segments=generation.text.segments(),
+            blocks_bytes=generation.vectors.memory_bytes(),
+            unreadable=self._follower.unreadable,
+            trouble=self.failure or self.trouble,
+        )
+
+    @property
+    def is_degraded(self) -> bool:
+        """Whether something is tried again, or readers wait for a generation to be built."""
+        return self.trouble is not None or self._building is not None
+
+    def _reader(self) -> Generation:
+        """The generation that is read; when none is finished, the one that is being built."""
+        generation = self._served or self._building
+        assert generation is not None, "prepare comes before the first reader"
+        return generation
+
+    # ── following ────────────────────────────────────────────────────────────────────────────
+
+    def _target(self) -> int:
+        """How far the views are: what they have not folded is not indexed either."""
+        return self._staged.state.checkpoint
+
+    def _serve(self) -> bool:
+        """Bring the generation that is read a step nearer to the views."""
+        if self._log.failure is not None:
+            raise StoreError(f"the log has failed: {self._log.failure}")
+        assert self._embedder is not None, "prepare comes first"
+        if self._is_outdated(self._embedder):
+            self._begin(self._embedder)
+        generation = self._served
+        if generation is None or generation.is_broken:
+            return False
+        moved = self._advance(generation)
+        is_full = generation.text.pending >= limits.INDEX_PENDING_MAX
+        if generation.has_news() and (is_full or generation.text_cursor >= self._target()):
+            self._commit(generation)
+            moved = True
+        self._tell()
+        return moved
+
+    def _advance(self, generation: Generation) -> bool:
+        """Index the next entries, by words and by meaning; either may be ahead of the other."""
+        is_held = self._clock.elapsed_s() < self._embed_at_s
+        ahead, behind = generation.text_cursor, generation.vectors.watermark()
+        start = ahead if is_held else min(ahead, behind)
+        if start >= self._target():
+            return False
+        rows = self._follower.read(start + 1, self._target())
+        work = self._follower.work(rows, generation.feed_after)
+        last = rows[-1].header.offset
+        if ahead < last:
+            self._follower.give_text(generation, work, last)
+        if not is_held and behind < last:
+            self._embed(generation, work, last)
+        return True
+
+    def _embed(self, generation: Generation, work: Work, last: int) -> bool:
+        """Index by meaning. A model that does not answer holds up nothing but this."""
+        try:
+            if generation.made.dimensions == 0:
+                # Once it has answered, a generation with its dimensions is built.
+                generation.embedder.embed(["-"])
+            else:
+                self._follower.give_vectors(generation, work, last)
+        except EmbedderUnavailable as error:
+            self._embed_at_s = self._clock.elapsed_s() + self._failed(error)
+            return False
+        self._worked()
+        return True
+
+    def _commit(self, generation: Generation) -> None:
+        started = self._clock.elapsed_s()
+        generation.commit()
+        self._worked()
+        ended = self._clock.elapsed_s()
+        # It rests as long as it worked: a slow disk gets larger commits and not more of them.
+        rest = min(max(ended - started, limits.INDEX_REST_S_MIN), limits.INDEX_REST_S_MAX)
+        self._committed_s, self._due_s = ended, ended + rest
+
+    def _tell(self) -> None:
+        """Those who wait hear how far the generation that is read has come."""
+        watermark = self._reader().watermark()
+        if watermark > self._told:
+            self._told = watermark
+            self.on_indexed(watermark)
+
+    # ── building ─────────────────────────────────────────────────────────────────────────────
+
+    def _wanted(self, embedder: Embedder) -> Made:
+        return Made(
+            embedder=embedder.name,
+            kind=self._kind,
+            dimensions=embedder.dimensions,
+            views=self._staged.state.generation,
+        )
+
+    def _is_outdated(self, embedder: Embedder) -> bool:
+        """Whether the newest generation was made by or from something else than there is now."""
+        newest = self._building or self._served
+        return newest is None or newest.is_broken or newest.made != self._wanted(embedder)
+
+    def _usable(self, generation: Generation | None) -> Generation | None:
+        """The generation, if it can be followed from where it is."""
+        if generation is None:
+            return None
+        is_ahead = generation.watermark() > self._log.head()
+        is_lost = generation.watermark() < self._target() - limits.FEED_ENTRIES_KEPT
+        if not is_ahead and (not is_lost or generation.feed_after >= generation.watermark()):
+            return generation
+        generation.text.close()
+        return None
+
+    def _begin(self, embedder: Embedder) -> None:
+        """Start the next generation, empty, beside the one that is read."""
+        before, self._building = self._building, None
+        _close(before)
+        self._building = self._generations.begin(self._wanted(embedder), embedder)
+        self._records_until = self._target()
+        self._records, self._page = self._follower.records(), None
+
+    def _build(self) -> bool:
+        """Bring the generation that is being built a step further; swap when it has caught up."""
+        generation = self._building
+        if generation is None or generation.is_broken:
+            return False
+        if self._records is not None:
+            return self._take_records(generation, self._records)
+        moved = self._advance(generation)
+        is_full = generation.text.pending >= limits.INDEX_PENDING_MAX
+        is_due = self._clock.elapsed_s() >= self._committed_s + limits.INDEX_BUILD_COMMIT_S
+        if generation.has_news() and (not moved or (is_full and is_due)):
+            self._commit(generation)
+            moved = True
+        if not moved and generation.watermark() >= self._target():
+            self._swap(generation)
+            moved = True
+        self._tell()
+        return moved
+
+    def _take_records(self, generation: Generation, records: Iterator[Work]) -> bool:
+        """A page of the records there are; after the last one the log is followed."""
+        if self._clock.elapsed_s() < self._embed_at_s:
+            return False
+        self._page = self._page or next(records, None)
+        if self._page is None:
+            generation.commit()
+            self._generations.has_records(self._records_until)
+            generation.feed_after = self._records_until
+            self._records = None
+            return True
+        # Not under any entry: they are there before the first one.
+        if not self._embed(generation, self._page, 0):
+            return False
+        generation.text.add(self._page.after(0)[0])
+        self._page = None
+        return True
+
+    def _swap(self, generation: Generation) -> None:
+        """Read what was built; the old generation goes."""
+        before, self._served, self._building = self._served, generation, None
+        self._generations.swap()
+        _close(before)
+        if before is not None and before.made.embedder != generation.made.embedder:
+            self._follower.forget_other_models(generation.embedder)
+        self._generations.drop_leftovers()
+
+    def _mend(self, generation: Generation) -> None:
+        """Open the files again; when that does not help, another generation is built."""
+        try:
+            if self._failures >= _TEXT_ATTEMPTS:
+                raise TextIndexFailed("the text index fails again and again")
+            self._generations.reopen(generation)
+        except TextIndexFailed:
+            generation.is_broken = True
+
+
+def _close(generation: Generation | None) -> None:
+    """Let go of a generation that is not followed any more; readers may still hold it."""
+    if generation is not None:
+        generation.vectors.close()
+        with contextlib.suppress(TextIndexFailed):
+            generation.text.close()
+
+
+def _nobody(offset: int) -> None:
+    """Nobody waits to hear how far the indexes are."""
+    del offset
