@@ -363,6 +363,7 @@ class Concept(msgspec.Struct, frozen=True, kw_only=True):
     aliases: list[str] = []
     topics: list[str] = []
     entity_id: str | None = None
+    input_count: int = 0
     partial: bool = msgspec.field(default=False, name="_partial")
     partial_reason: ConceptPartial | None = msgspec.field(default=None, name="_partial_reason")
     progress: float | None = msgspec.field(default=None, name="_progress")

@@ -1,0 +1,32 @@
+"""How does a record read?  A triple as a sentence, a thing by its name, an instant as a date."""
+
+from datetime import datetime
+
+import msgspec
+
+from schemas.layers import LiteralValue, Node, Polarity
+
+_plain_json = msgspec.json.Encoder().encode
+
+
+def statement(subject: Node, predicate: str, value: Node, polarity: Polarity = "positive") -> str:
+    """A triple as a sentence."""
+    return f"{name_of(subject)} {words_of(predicate, polarity)} {name_of(value)}"
+
+
+def words_of(predicate: str, polarity: Polarity = "positive") -> str:
+    """A predicate as words."""
+    words = predicate.replace("_", " ").replace(".", " ")
+    return words if polarity == "positive" else f"not {words}"
+
+
+def name_of(node: Node) -> str:
+    """What something is called; a value is written as it is."""
+    if not isinstance(node, LiteralValue):
+        return node.name or node.id
+    return node.value if isinstance(node.value, str) else _plain_json(node.value).decode()
+
+
+def day(instant: datetime) -> str:
+    """A date as people write it."""
+    return f"{instant.day} {instant:%B %Y}"
