@@ -38,6 +38,8 @@ _BGE_TOKENS: Final = 256
 _BGE_BATCH: Final = 8
 _HASHED: Final = 256
 _WORD: Final = re.compile(r"\w+")
+_SPOKEN: Final = re.compile(r"[^\W_]+")
+_SPACE: Final = "\u2581"
 _NO_TOKENS: Final[Ids] = np.empty(0, np.int32)
 
 
@@ -52,6 +54,8 @@ class StaticEmbedder:
         self._tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
+        pieces = map(self._tokenizer.id_to_token, range(len(self._table)))
+        self._begins = np.array([(piece or "").startswith(_SPACE) for piece in pieces], np.bool_)
         self.dimensions = int(self._table.shape[1])
         self.name = f"wordllama-l2-supercat-256@{sha256(content).hexdigest()[:8]}"
 
@@ -74,20 +78,23 @@ class StaticEmbedder:
         return row
 
     def tokens(self, text: str) -> Ids:
-        """The distinct tokens of the text in lower case, in order of their ids."""
-        encoded = self._tokenizer.encode(text[: limits.EMBED_CHARS_MAX].lower(), None, False, False)
-        return np.unique(np.array(encoded.ids, np.int32))
+        """The pieces of the distinct words of the text in lower case, in order."""
+        return self.token_batches([text])[0]
 
     def token_batches(self, texts: Sequence[str]) -> list[Ids]:
         """`tokens` of many texts at once."""
-        return [
-            np.unique(np.array(encoding.ids, np.int32))
-            for encoding in self._encode([text.lower() for text in texts])
-        ]
+        words = [" ".join(_distinct_words(text)) for text in texts]
+        return [np.array(encoding.ids, np.int32) for encoding in self._encode(words)]
 
     def token_vectors(self, tokens: Any) -> Vectors:
-        """The row of each token, of unit length."""
-        return unit(self._table[np.asarray(tokens, np.int32)])
+        """The row of each token, as long as it is: a rare word's is longer than a common one's."""
+        rows: Vectors = self._table[np.asarray(tokens, np.int32)]
+        return rows
+
+    def begins_word(self, tokens: Any) -> NDArray[np.bool_]:
+        """A piece that begins a word carries the space before it."""
+        flags: NDArray[np.bool_] = self._begins[np.asarray(tokens, np.int32)]
+        return flags
 
     def count(self, text: str) -> int:
         """How many tokens the text has: a real count, by this model's tokenizer."""
@@ -98,6 +105,10 @@ class StaticEmbedder:
         cut = [text[: limits.EMBED_CHARS_MAX] for text in texts]
         encoded: list[Any] = self._tokenizer.encode_batch_fast(cut, False, False)
         return encoded
+
+
+def _distinct_words(text: str) -> list[str]:
+    return list(dict.fromkeys(_SPOKEN.findall(text[: limits.EMBED_CHARS_MAX].lower())))
 
 
 def _read_table(content: bytes) -> Vectors:
@@ -163,6 +174,10 @@ class OnnxEmbedder:
     def token_vectors(self, tokens: Any) -> Vectors:
         """Late interaction is the static model's."""
         return self._static.token_vectors(tokens)
+
+    def begins_word(self, tokens: Any) -> NDArray[np.bool_]:
+        """Late interaction is the static model's."""
+        return self._static.begins_word(tokens)
 
     def count(self, text: str) -> int:
         """How many tokens the text has."""
@@ -237,6 +252,10 @@ class HttpEmbedder:
         """By the local model."""
         return self._local.token_vectors(tokens)
 
+    def begins_word(self, tokens: Any) -> Any:
+        """By the local model."""
+        return self._local.begins_word(tokens)
+
     def count(self, text: str) -> int:
         """By the local model."""
         return self._local.count(text)
@@ -291,6 +310,11 @@ class HashingEmbedder:
         """None."""
         del tokens
         return np.empty((0, _HASHED), np.float32)
+
+    def begins_word(self, tokens: Any) -> NDArray[np.bool_]:
+        """None."""
+        del tokens
+        return np.empty(0, np.bool_)
 
     def count(self, text: str) -> int:
         """An estimate: four characters a token."""

@@ -57,9 +57,10 @@ class Block:
 
     Rows only ever join at the end while a block is held, so a reader's copy stays consistent.
     `session`, `actor` and `role` are small numbers local to the block (`sessions`, `actors`,
-    `roles` name them; 0 is none). `tokens` holds the embedder's token ids for late interaction, row
-    after row: those of row i are `tokens[starts[i]:starts[i + 1]]`. `rows` finds a document's row;
-    it may be shared with the writer and know rows that joined later: leave those out.
+    `roles` name them; 0 is none). `tokens` holds the pieces of the distinct words, for late
+    interaction, row after row: those of row i are `tokens[starts[i]:starts[i + 1]]`. `rows` finds a
+    document's row; it may be shared with the writer and know rows that joined later: leave those
+    out.
     """
 
     raws: Sequence[bytes]
@@ -142,13 +143,19 @@ class Embedder(Protocol):
         """float32[d] of a question: some models are told that it is one."""
 
     def tokens(self, text: str) -> Any:
-        """The distinct token ids of a text in lower case, int32, for late interaction; or none."""
+        """The pieces of a text's distinct words in lower case, int32, one word after another.
+
+        For late interaction; none when the model has no pieces.
+        """
 
     def token_batches(self, texts: Sequence[str]) -> Sequence[Any]:
         """`tokens` of many texts."""
 
     def token_vectors(self, tokens: Any) -> Any:
-        """float32[k, e], unit length; no rows when the model has no tokens."""
+        """float32[k, e]: a word's vector is the sum of its pieces', the longer the more it says."""
+
+    def begins_word(self, tokens: Any) -> Any:
+        """bool[k]: where a word begins."""
 
     def count(self, text: str) -> int:
         """How many tokens a text has, for budgets; an estimate when the model has none."""

@@ -105,16 +105,25 @@ def test_a_row_does_not_depend_on_its_batch(static, texts):
 
 @settings(max_examples=25, deadline=None)
 @given(text=st.text(max_size=80))
-def test_tokens_are_distinct_ordered_and_case_blind(static, text):
-    """Late interaction asks which tokens a text has, not how often or how written."""
+def test_tokens_are_those_of_distinct_words_and_case_blind(static, text):
+    """Late interaction asks which words a text has, not how often or how written."""
     tokens = static.tokens(text)
     vectors = static.token_vectors(tokens)
 
-    assert sorted(set(tokens.tolist())) == tokens.tolist()
     assert static.tokens(text.lower()).tolist() == tokens.tolist()
+    assert static.tokens(f"{text} {text}").tolist() == tokens.tolist()
     assert [tokens.tolist()] == [row.tolist() for row in static.token_batches([text])]
     assert (len(tokens), static.dimensions) == vectors.shape
-    assert np.allclose(1, np.linalg.norm(vectors, axis=1), atol=1e-5)
+    assert [True] == static.begins_word(tokens)[:1].tolist() or not len(tokens)
+
+
+def test_pieces_of_a_word_stay_together(static):
+    """Where words begin can be seen, so that a word cut into pieces is one word again."""
+    tokens = static.tokens("Pottery, pottery; and ceramics!")
+
+    assert 3 == static.begins_word(tokens).sum()
+    assert len(tokens) > 3
+    assert static.tokens("pottery").tolist() == tokens[: len(static.tokens("pottery"))].tolist()
 
 
 def test_count_grows_with_the_text(static):
@@ -131,6 +140,7 @@ def test_hashing_has_no_tokens():
     assert 0 == embedder.tokens("some words").size
     assert [0, 0] == [row.size for row in embedder.token_batches(["a", "b"])]
     assert 0 == len(embedder.token_vectors(embedder.tokens("some words")))
+    assert 0 == len(embedder.begins_word(embedder.tokens("some words")))
 
 
 def test_http_rows_come_back_in_order(endpoint):
