@@ -40,6 +40,12 @@ class HeardRow(msgspec.Struct, frozen=True, array_like=True):
     facts: list[Heard]
 
 
+class Ids(msgspec.Struct, frozen=True, array_like=True):
+    """What follows from an event."""
+
+    ids: list[str]
+
+
 class Rooted(msgspec.Struct, frozen=True, kw_only=True):
     """What an entity is the same as."""
 
@@ -50,9 +56,14 @@ class Rows:
     """Rows as a store keeps them: bytes, decoded anew whenever they are read."""
 
     def __init__(self, tables: Mapping[str, type]) -> None:
-        self.tables = {"facts": Fact, "facts_past": Fact, "facts_moved": Moved, **tables}
+        self.tables: dict[str, type] = {
+            "derives": Ids,
+            "facts": Fact,
+            "facts_past": Fact,
+            "facts_moved": Moved,
+        }
         self.tables |= {"episodes": Episode, "episodes_moved": Moved}
-        self.tables |= {"facts_heard": HeardRow, "entities": Rooted}
+        self.tables |= {"facts_heard": HeardRow, "entities": Rooted, **tables}
         self.rows: dict[tuple[int, str, bytes], bytes] = {}
 
     def get(self, tenant_no: int, table: str, key: bytes) -> Any | None:
@@ -231,6 +242,38 @@ class Hand:
         )
         self.move(entry, [closed, after])
         return after
+
+    def seal(self, name: str, *facts: Fact, episode: Episode | None = None) -> Episode:
+        """An episode of the events behind some facts is over."""
+        entry = self.entry()
+        events = [event for fact in facts for event in fact.supports]
+        for fact in facts:
+            pointed = Put(table="derives", key=raw("evt", fact.supports[0]), value=Ids([fact.id]))
+            self.overlay.apply(TENANT, pointed)
+        sealed = Episode(
+            id=derive_id("ep", entry.id, 0) if episode is None else episode.id,
+            scope=SCOPE,
+            name=name,
+            summary=f"{name} happened.",
+            events=events,
+            started_at=START,
+            ended_at=self.at,
+            valid_from=START,
+            valid_to=None,
+            recorded_from=self.at,
+            recorded_to=None,
+            actors_involved=[],
+            centrality_score=0.5,
+            causal_chain=[],
+            supports=events,
+            sealed=True,
+        )
+        key = record_key("episodes", sealed.id)
+        self.overlay.apply(TENANT, Put(table="episodes", key=key, value=sealed))
+        row = Moved(offset=entry.offset, ids=[sealed.id])
+        self.overlay.apply(TENANT, Put(table="episodes_moved", key=b"", value=row))
+        self.project(entry)
+        return sealed
 
     def retract(self, *facts: Fact) -> Entry:
         """Nothing supports these any more."""
