@@ -3,14 +3,23 @@
 from typing import Final
 
 from projectors.text.candidates import Mention, Value
-from projectors.text.lexicon import CONDITIONS, JOBS, KIN, KIN_NAMES, MARITAL, PETS, STATUSES
+from projectors.text.lexicon import (
+    CONDITIONS,
+    EVENT_NOUNS,
+    JOBS,
+    KIN,
+    KIN_NAMES,
+    MARITAL,
+    PETS,
+    STATUSES,
+)
 from projectors.text.objects import is_empty, tell_count, tell_over, thing
 from projectors.text.phrases import Span
 from projectors.text.plans import EMPTY_NEEDS, plan_text
 from projectors.text.scene import Clause, Scene, number
 from projectors.text.stems import singular, word_set
 from projectors.text.tokens import when
-from projectors.text.words import DETERMINERS, FORMS
+from projectors.text.words import DETERMINERS, FORMS, PART, past_form
 
 
 def tell_having(scene: Scene, clause: Clause) -> bool:
@@ -27,6 +36,10 @@ def tell_having(scene: Scene, clause: Clause) -> bool:
     span = rest.objects[0]
     if low[span[0]] == "no":
         verb.negative = True
+    if low[span[1] - 1] in {"trouble", "problems", "issues", "difficulty"} and rest.after("with"):
+        with_what = thing(scene, clause, rest.after("with")[0], "thing")
+        scene.add(clause, "has_trouble_with", with_what)
+        return True
     if is_empty(clause, span):
         return True
     if tell_kin_or_pet(scene, clause, span):
@@ -92,10 +105,14 @@ def tell_getting(scene: Scene, clause: Clause) -> bool:
     if verb.tense == "perfect" and rest.objects:
         verb.tense = "present"
         return tell_having(scene, clause)
+    if rest.particle == "back" and rest.after("from"):
+        return _back(scene, clause)
     if not rest.objects:
         return verb.tense != "past"
     span = rest.objects[0]
     first = low[span[0]]
+    if tell_suffering(scene, clause, span[0]):
+        return True
     if first in MARITAL:
         scene.add(clause, "marital_status", Value(datatype="string", value=first), begins=True)
         for one in rest.after("to"):
@@ -114,6 +131,27 @@ def tell_getting(scene: Scene, clause: Clause) -> bool:
     if tell_kin_or_pet(scene, clause, span):
         return True
     return verb.tense not in {"past", "progressive"} or first in FORMS or first in _STATES
+
+
+def _back(scene: Scene, clause: Clause) -> bool:
+    """`got back from Rome`: somebody was there."""
+    for span in clause.rest.after("from"):
+        is_event = singular(clause.grammar.low[span[1] - 1]) in EVENT_NOUNS
+        value = thing(scene, clause, span, "thing" if is_event else "place")
+        scene.add(clause, "attended" if is_event else "visited", value, kind="event")
+    return True
+
+
+def tell_suffering(scene: Scene, clause: Clause, k: int) -> bool:
+    """`got mentored by Ann`, `was hired by Bolt`: what others did, told from the other side."""
+    known = FORMS.get(clause.grammar.low[k])
+    doers = clause.rest.after("by")
+    if known is None or not known[1] & PART or not doers:
+        return False
+    for span in doers:
+        value = thing(scene, clause, span, "thing")
+        scene.add(clause, f"{past_form(known[0])}_by", value, kind="event")
+    return True
 
 
 _STATES: Final = word_set("tired sick used lost ready better worse stuck home excited nervous back")

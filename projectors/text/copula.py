@@ -3,6 +3,7 @@
 from typing import Final
 
 from projectors.text.candidates import Mention, Value
+from projectors.text.changes import tell_suffering
 from projectors.text.lexicon import (
     ATTRIBUTES,
     CONDITIONS,
@@ -20,7 +21,15 @@ from projectors.text.phrases import Span
 from projectors.text.scene import Clause, Scene, money, number
 from projectors.text.stems import singular, word_set
 from projectors.text.tokens import MARK, when
-from projectors.text.words import ADVERBS, DETERMINERS, FORMS, OBJECT_PRONOUNS, PART, POSSESSIVES
+from projectors.text.words import (
+    ADVERBS,
+    DETERMINERS,
+    FORMS,
+    OBJECT_PRONOUNS,
+    PART,
+    POSSESSIVES,
+    SUBORDINATORS,
+)
 
 
 def tell_being(scene: Scene, clause: Clause) -> None:
@@ -31,7 +40,7 @@ def tell_being(scene: Scene, clause: Clause) -> None:
     while k < n and (low[k] in ADVERBS or low[k] in _DEGREES or low[k] in {"not", "no"}):
         if low[k] == "no" and k + 1 < n and low[k + 1] == "longer":
             k += 1
-        elif low[k] == "not":
+        elif low[k] in {"not", "no"}:
             verb.negative = True
         k += 1
     if _anymore(clause):
@@ -248,7 +257,7 @@ def _tell_place(scene: Scene, clause: Clause, first: str) -> None:
     for span in rest.after(first):
         text = scene.text(clause.grammar, span)
         head = text.split()[-1].lower() if text else ""
-        if not text or head in _NO_PLACES:
+        if not text or head in _NO_PLACES or text.partition(" ")[0].lower() in _NO_PLACES:
             continue
         if head in {"stage", "phase"}:
             value = Value(datatype="string", value=text.rsplit(" ", 1)[0])
@@ -265,7 +274,7 @@ def _tell_place(scene: Scene, clause: Clause, first: str) -> None:
 
 _NO_PLACES: Final = word_set(
     "ears way moon minds mind trouble love shock awe fact general fun end mood favour favor place"
-    " need charge position least first last peace order touch control luck shape time"
+    " need charge position least first last peace order touch control luck shape time top tears"
 )
 
 
@@ -324,9 +333,10 @@ def _tell_adjective(scene: Scene, clause: Clause, k: int) -> bool:
         if word in NATIONALITIES and (k + 1 >= clause.grammar.n or not low[k + 1][0].isalnum()):
             scene.add(clause, "nationality", Value(datatype="string", value=low[k].title()))
             return True
-    if word in FEELINGS:
+    is_felt = clause.subject.actor is not None and word.endswith("ed") and not rest.after("by")
+    if word in FEELINGS or (is_felt and word not in STATUSES):
         return _tell_feeling(scene, clause, k)
-    return False
+    return tell_suffering(scene, clause, k)
 
 
 def _tell_marital(scene: Scene, clause: Clause, word: str) -> bool:
@@ -345,7 +355,8 @@ def _tell_feeling(scene: Scene, clause: Clause, k: int) -> bool:
         return False
     if not {"you", "your"}.isdisjoint(low[k:end]) or clause.grammar.starts_clause(k + 1):
         return True
-    words = scene.text(clause.grammar, (k, end))
+    is_cut = end < clause.grammar.n and low[end] in SUBORDINATORS
+    words = low[k] if is_cut else scene.text(clause.grammar, (k, end))
     if words:
         scene.add(clause, "feels", Value(datatype="string", value=words))
     return True
@@ -403,6 +414,9 @@ def _tell_relation(scene: Scene, clause: Clause, span: Span) -> None:
         scene.add(clause, name, value, subject=owner, kind="preference")
         return
     noun = singular(words[-1]) if words else ""
+    if noun in {"hobby", "passion", "escape", "thing"}:
+        scene.add(clause, "hobby", clause.subject, subject=owner)
+        return
     if noun in KIN or noun in PETS:
         kind = KIN_NAMES.get(noun, noun)
         predicate = "has_pet" if noun in PETS else f"has_{kind}"
@@ -420,9 +434,13 @@ def _tell_kind(scene: Scene, clause: Clause, span: Span) -> None:
     first, last = span
     head_end = next((k for k in range(first, last) if low[k] == "of"), last)
     head = low[head_end - 1]
-    if head == "fan" and head_end < last:
-        value = scene.value(grammar, (head_end + 1, last))
-        scene.add(clause, "likes", value)
+    if head in {"part", "member"} and head_end < last:
+        scene.add(clause, "member_of", scene.value(grammar, (head_end + 1, last)))
+        return
+    if head in {"fan", "lover"}:
+        start = next((k for k in range(first, last) if low[k] not in _KEEN), last)
+        what = (head_end + 1, last) if head_end < last else (start, head_end - 1)
+        scene.add(clause, "likes", scene.value(grammar, what))
         return
     if head in DIETS:
         scene.add(clause, "diet", Value(datatype="string", value=head))
@@ -447,9 +465,10 @@ def _tell_kind(scene: Scene, clause: Clause, span: Span) -> None:
     scene.add(clause, "is_a", Mention(text=text))
 
 
+_KEEN: Final = word_set("a an the big huge total great such avid real massive true major")
 _EMPTY_KINDS: Final = word_set(
-    "bit lot point thing way pleasure shame pity joke time case problem idea question deal mess joy"
-    " one reason part kind sort"
+    "fan mix blast bit lot point thing way pleasure shame pity joke time case problem idea"
+    " question deal mess joy one reason part kind sort"
 )
 
 
@@ -473,8 +492,12 @@ def _tell_quality(scene: Scene, clause: Clause, span: Span) -> None:
         if amount is not None:
             scene.add(clause, "worth", Value(datatype="money", value=amount), kind="quantity")
         return
+    if first == "part" and low[span[0] + 1 : span[0] + 2] == ["of"]:
+        scene.add(clause, "member_of", scene.value(grammar, (span[0] + 2, span[1])))
+        return
     if clause.subject.actor is not None or singular(first) in KIN:
         return
+    clause.weight = min(clause.weight, 0.75)
     known = FORMS.get(first)
     is_participle = known is not None and bool(known[1] & PART)
     if first == "scheduled" and clause.times:

@@ -37,7 +37,7 @@ def tell_deed(scene: Scene, clause: Clause) -> None:
             return
         for span in spans[:-1]:
             _add_deed(scene, clause, name, thing(scene, clause, span, "thing"))
-        value = thing(scene, clause, spans[-1], "thing")
+        value = phrase(scene, clause, spans[-1])
     elif clause.often:
         value = Value(datatype="string", value=clause.often)
     elif verb.tense == "past" and verb.lemma in _ENDINGS:
@@ -50,6 +50,7 @@ def tell_deed(scene: Scene, clause: Clause) -> None:
 _WITH_INFINITIVE: Final = word_set("learn manage start begin continue volunteer train help")
 _ENDINGS: Final = word_set(
     "close sign launch ship fail expire die retire stall renew win lose pass churn finish end start"
+    " crash break burn explode arrive open collapse leak"
 )
 
 

@@ -71,8 +71,10 @@ def _is_real(scene: Scene, clause: Clause) -> bool:
         case "can":
             words = scene.text(clause.grammar, (verb.end - 1, reach(clause)))
             is_skill = clause.subject.kind != "thing" and verb.lemma not in _UNSKILLED
+            is_skill = is_skill and bool(words) and not clause.hedged
             is_cut = clause.grammar.low[reach(clause) : reach(clause) + 1] in _CUTTERS
-            if is_skill and not is_cut and not is_about_you(clause):
+            is_vague = clause.grammar.low[reach(clause) - 1] in {"anything", "everything", "it"}
+            if is_skill and not is_cut and not is_vague and not is_about_you(clause):
                 scene.add(clause, "can", Value(datatype="string", value=words), kind="state")
             return False
         case "would" if verb.lemma in {"like", "love"} and not verb.negative:
@@ -313,6 +315,18 @@ def _does(scene: Scene, clause: Clause) -> bool:
     )
 
 
+def _stays(scene: Scene, clause: Clause) -> bool:
+    """`stays in Rome` tells something, `keeps going` and `stays positive` do not."""
+    del scene
+    return not clause.rest.phrases or bool(clause.rest.objects or clause.rest.gerund)
+
+
+def _meets(scene: Scene, clause: Clause) -> bool:
+    """What was seen or talked about is news; what one sees, or talks, is not."""
+    del scene
+    return clause.verb.tense != "past" or bool(clause.rest.infinitive)
+
+
 def _silent(scene: Scene, clause: Clause) -> bool:
     del scene, clause
     return True
@@ -346,10 +360,12 @@ _HANDLERS: Final[dict[str, Callable[[Scene, Clause], bool]]] = {
     "take": _trips,
     "join": _joins,
     "do": _does,
+    **dict.fromkeys(("stay", "keep"), _stays),
+    **dict.fromkeys(("talk", "see", "hear", "chat"), _meets),
     **dict.fromkeys(
         word_set(
-            "mean see guess bet thank appreciate wonder seem sound happen depend matter let say"
-            " tell ask talk wait  wish suppose believe imagine hear tend remain appear"
+            "mean guess bet thank appreciate wonder seem sound happen depend matter let say"
+            " tell ask wait  wish suppose believe imagine tend remain appear"
             " deserve mind understand trust care  cause make_sense fit relate remind deal"
             " congratulate "
         ),

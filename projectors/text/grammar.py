@@ -6,14 +6,16 @@ group has, and looks at every position a bounded number of times.
 
 from typing import Final
 
+from projectors.text.lexicon import KIN
 from projectors.text.phrases import STRONG, Phrases, Span, Tense, Verb
-from projectors.text.stems import word_set
+from projectors.text.stems import singular, word_set
 from projectors.text.tokens import MARK
 from projectors.text.words import (
     ADVERBS,
     BASE,
     BE,
     COORDINATORS,
+    DETERMINERS,
     DO,
     FORMS,
     HAVE,
@@ -24,6 +26,7 @@ from projectors.text.words import (
     PART,
     PARTICLES,
     PAST,
+    POSSESSIVES,
     PREPOSITIONS,
     REPORTS,
     SUBJECT_PRONOUNS,
@@ -41,6 +44,7 @@ class Complement:
         "end",
         "gerund",
         "infinitive",
+        "is_relative",
         "objects",
         "particle",
         "phrases",
@@ -54,6 +58,7 @@ class Complement:
         self.infinitive: Span | None = None
         self.gerund: Span | None = None
         self.particle = ""
+        self.is_relative = False
         self.adverbs: list[str] = []
 
     def after(self, preposition: str) -> list[Span]:
@@ -195,8 +200,11 @@ class Grammar(Phrases):
             elif word == "not" or (word in ADVERBS and word != "over"):
                 found.adverbs.append(word)
                 k += 1
+            elif k == verb.end and word in _BACK:
+                found.particle = word
+                k += 1
             elif word == "to" and self._is_infinitive(k + 1):
-                end = self.stretch(k + 1, verb)
+                end = self.stretch(k + 1, None)
                 found.infinitive = (k + 1, end)
                 k = end
                 break
@@ -206,6 +214,8 @@ class Grammar(Phrases):
                 found.objects = [(k, k + 1)]
                 k += 1
             elif self._is_subordinate(k):
+                # "the cake I made": what follows the object only tells which one is meant.
+                found.is_relative = bool(found.objects) and found.objects[-1][1] == k
                 break
             elif not found.objects and self._is_gerund(k):
                 end = self.stretch(k, verb)
@@ -240,7 +250,10 @@ class Grammar(Phrases):
         if k >= self.n:
             return False
         known = FORMS.get(self.low[k])
-        return known is not None and bool(known[1] & BASE) and self.words[k][0].islower()
+        if known is None:  # a verb we do not know shows by the object it takes
+            following = self.low[k + 1] if k + 1 < self.n else ""
+            return self._looks_finite(k) and (following in DETERMINERS or following in POSSESSIVES)
+        return bool(known[1] & BASE) and self.words[k][0].islower()
 
     def _is_conjunction(self, k: int) -> bool:
         """Whether `as`, `since`, `after` and the like begin a clause here, and no phrase."""
@@ -297,13 +310,17 @@ class Grammar(Phrases):
         found.phrases.append((word, spans))
         return end
 
+    def _is_receiver(self, span: Span) -> bool:
+        """Whether somebody is given something: `made my friend a cake`."""
+        first, last = span
+        is_kin = self.low[first] in POSSESSIVES and singular(self.low[last - 1]) in KIN
+        return is_kin or self.low[first] in OBJECT_PRONOUNS
+
     def _objects(self, found: Complement, spans: list[Span], end: int) -> int:
         """Take objects; of two in a row ("gave me a ring") the second is what was given."""
-        if not found.objects or (
-            self.low[found.objects[0][0]] in OBJECT_PRONOUNS and not found.phrases
-        ):
+        if not found.objects or (not found.phrases and self._is_receiver(found.objects[0])):
             found.objects = spans
-        elif not found.phrases:
+        elif not found.phrases and self.low[spans[0][0]] not in DETERMINERS:
             first, _ = found.objects[-1]
             found.objects[-1] = (first, spans[0][1])
         return end
@@ -317,4 +334,5 @@ def _tense(be: str, have: str, do: str, modal: str) -> Tense:
     return "past" if be in {"was", "were"} or do == "did" else "present"
 
 
+_BACK: Final = word_set("back down away")
 _PAST_TOO: Final = word_set("put cut let set hit quit cost shut spread split bet hurt")

@@ -111,9 +111,9 @@ STATUSES: Final = word_set(
     """
     active approved archived available blocked broken cancelled canceled closed complete
     completed confirmed dead deferred delayed deployed done down due expired failed finished
-    fixed frozen full inactive late live lost merged offline on-hold online open out outdated
-    overdue paid paused pending planned postponed published ready rejected released removed
-    resolved running scheduled shipped sold-out signed stalled started stopped stuck suspended
+    fixed frozen inactive late live lost merged offline on-hold online open out outdated overdue
+    paid paused pending planned postponed published ready rejected released removed resolved
+    running scheduled shipped sold-out signed stalled started stopped stuck suspended
     unavailable unblocked up won operational healthy unhealthy degraded green red yellow
     """
 )
@@ -187,7 +187,8 @@ EMPTY_OBJECTS: Final = word_set(
     look minute second feeling thought doubt choice way lot bit hand say reason care luck note
     word words thing things favor favour opportunity plan plans one ones lots trouble turn part
     kind stuff something anything nothing everything shot go try access day week difference
-    impact progress mind heads good great better attention advantage
+    impact progress mind heads good great better attention advantage guts story stories news
+    surprise well ok okay fine hard more less much fast blast experience moment
     """
 )
 """What one has, takes, gives or makes without there being anything to remember."""

@@ -12,7 +12,7 @@ from projectors.text.words import OBJECT_PRONOUNS
 
 def is_about_you(clause: Clause) -> bool:
     """Whether the hearer is what a clause is about: that is talk, not news."""
-    low = clause.grammar.low[clause.verb.end : clause.rest.end]
+    low = clause.grammar.low[clause.verb.end : max(clause.rest.end, reach(clause))]
     return not _ADDRESS.isdisjoint(low)
 
 
@@ -57,12 +57,16 @@ def is_empty(clause: Clause, span: Span) -> bool:
     low = clause.grammar.low
     first = low[span[0]]
     if first in _POINTING or first in {"your", "what", "how", "who"}:
-        # What one points at is told by what was done with it, and by nothing else.
-        return clause.verb.tense in {"present", "future"} or first not in _POINTING
+        # What one points at is told by what was done with it, or by many words.
+        is_bare = span[1] - span[0] < 4 and clause.verb.tense in {"present", "future"}
+        return is_bare or first not in _POINTING
     head = next((k for k in range(span[0] + 1, span[1]) if low[k] == "of"), span[1]) - 1
+    if low[head] in _MEASURES:
+        head = span[1] - 1
     return singular(low[head]) in EMPTY_OBJECTS
 
 
+_MEASURES: Final = word_set("lot lots bunch couple number kind kinds sort sorts type types pair")
 _POINTING: Final = word_set("this that these those")
 
 

@@ -37,7 +37,7 @@ _TRAILING: Final = word_set(
 )
 _NOUN_STOP: Final = (
     (PREPOSITIONS | COORDINATORS | SUBORDINATORS | AUXILIARIES | _TRAILING)
-    | word_set("i we he she they me us him them")
+    | word_set("i we you he she it they me us him them away along forward apart aside")
     | DETERMINERS
     | POSSESSIVES
 ) - {"up", "out", "off"}
@@ -110,6 +110,8 @@ class Phrases:
         word = self.low[k + 1]
         known = FORMS.get(word)
         is_ing = known is not None and known[1] == ING and self._opens(k + 2)
+        if self.low[k - 1] in _CALLED and self.words[k + 1][0].isupper():
+            is_ing = True
         if is_ing or word in DETERMINERS or word in ADVERBS or word in {"not", "in", "at", "from"}:
             self.low[k] = "is"
             return True
@@ -127,15 +129,18 @@ class Phrases:
         flags, before = known[1], self.low[k - 1]
         if before in NUMBER_WORDS or before.isdigit():
             return False
-        after = self.low[k + 1] if k + 1 < self.n else "."
+        at = k + 1
+        while at < self.n and self.low[at] in ADVERBS:
+            at += 1
+        after = self.low[at] if at < self.n else "."
         if flags & PAST:
             return not (before in DETERMINERS or before in POSSESSIVES)
         if after in AUXILIARIES and after not in HAVE:
             return False
         if flags & THIRD:
-            return not (
-                after in FORMS and FORMS[after][1] & (PAST | THIRD) and after not in _OPENERS
-            )
+            is_late = at > k + 1 and bool(FORMS.get(after, ("", 0))[1] & BASE)
+            follows = after in FORMS and bool(FORMS[after][1] & (PAST | THIRD))
+            return not (is_late or (follows and after not in _OPENERS))
         if flags & BASE:
             is_plural = before.endswith("s") and not before.endswith("ss")
             return (is_plural or before in _PLURALS) and self._opens_object(k + 1)
@@ -165,10 +170,18 @@ class Phrases:
                 continue
             if word in _NOUN_STOP or not (word[0].isalnum() or word[0] in "$€£+"):
                 break
-            if k > head and word in OBJECT_PRONOUNS:
+            if k > head and (word in OBJECT_PRONOUNS or self._is_participle(k)):
                 break
             k += 1
         return k if k > head else at
+
+    def _is_participle(self, k: int) -> bool:
+        """Whether an -ing word after a noun says what that is doing: `events coming up`."""
+        known = FORMS.get(self.low[k]) if self.low[k][-3:] == "ing" else None
+        if known is None or known[1] != ING or k + 1 >= self.n:
+            return False
+        after = self.low[k + 1]
+        return after in _OPENERS or after in SUBORDINATORS
 
     def listed(self, at: int, verb: Verb | None) -> tuple[list[Span], int]:
         """Noun phrases in a row, and where the row ends."""
@@ -272,6 +285,13 @@ class Phrases:
         word = self.low[k]
         return word in _OPENERS or word[0] == MARK or self.words[k][0].isupper() or word.isdigit()
 
+    def _is_next_clause(self, k: int, verb: Verb | None) -> bool:
+        """Whether what follows a coordinator is a clause; inside an infinitive only a past is."""
+        if self.starts_clause(k) or self.goes_on(k, verb):
+            return True
+        known = FORMS.get(self.low[k]) if verb is None and k < self.n else None
+        return known is not None and bool(known[1] & PAST) and not known[1] & BASE
+
     def stretch(self, at: int, verb: Verb | None) -> int:
         """Where the phrase that begins here ends at the latest: at the clause's own end."""
         low = self.low
@@ -282,7 +302,7 @@ class Phrases:
                 break
             if word == "," and not self._is_item(k + 1):
                 break
-            if word in COORDINATORS and (self.starts_clause(k + 1) or self.goes_on(k + 1, verb)):
+            if word in COORDINATORS and self._is_next_clause(k + 1, verb):
                 break
             if word in {"i", "he", "she", "we", "they"} and k > at:
                 break
@@ -290,6 +310,7 @@ class Phrases:
         return k
 
 
+_CALLED: Final = word_set("name birthday favourite favorite email number")
 _OF_ADJECTIVES: Final = word_set(
     "fond afraid scared proud tired sick aware jealous full capable worthy ashamed made terrified"
     " envious critical supportive appreciative"
@@ -298,6 +319,8 @@ _PLURALS: Final = word_set("people children kids men women they we and police te
 _DEGREES: Final = word_set("very really so quite pretty too super such only about almost over like")
 _FILLERS: Final = word_set("also even maybe sometimes some then")
 _NOT_ITEMS: Final = (
-    word_set("which who so but because then though thanks please haha lol right you me too")
+    word_set(
+        "which who so but because then though thanks please haha lol right you me too speaking"
+    )
     | DETERMINERS
 ) - word_set("a an the some")

@@ -8,8 +8,9 @@ from projectors.text.objects import is_about_you, reach, tell_each
 from projectors.text.phrases import Span
 from projectors.text.scene import Clause, Scene
 from projectors.text.stems import word_set
-from projectors.text.tokens import MARK, when
-from projectors.text.words import FORMS, OBJECT_PRONOUNS
+from projectors.text.tokens import JOIN, MARK, when
+from projectors.text.words import FORMS, ING, OBJECT_PRONOUNS
+from schemas import limits
 
 
 def is_ahead(scene: Scene, clause: Clause) -> bool:
@@ -28,7 +29,7 @@ def is_ahead(scene: Scene, clause: Clause) -> bool:
 def tell_plan(scene: Scene, clause: Clause) -> None:
     """What somebody is going to do; of a thing, what will become of it."""
     verb = clause.verb
-    if verb.lemma in _EMPTY_PLANS or is_about_you(clause):
+    if verb.lemma in _EMPTY_PLANS or is_about_you(clause) or _is_pointing(clause, verb.end):
         return
     low = clause.grammar.low[verb.end : reach(clause)]
     if not any(word.isalpha() and word not in OBJECT_PRONOUNS for word in low) and not clause.times:
@@ -40,6 +41,15 @@ def tell_plan(scene: Scene, clause: Clause) -> None:
     scene.add(clause, "plans_to", words, kind="plan")
 
 
+def _is_pointing(clause: Clause, start: int) -> bool:
+    """Whether a plan is about something only the talk before could tell: `add it to my list`."""
+    low, end = clause.grammar.low, reach(clause)
+    return start < end and (low[start] in _POINTERS or low[end - 1] in _POINTERS)
+
+
+_POINTERS: Final = word_set(
+    "it that this them these those anything everything something so any one some"
+)
 _EMPTY_PLANS: Final = word_set(
     "be see let keep try do know tell think say mean depend need remember forget look have make get"
     " take love like want check wait"
@@ -60,7 +70,8 @@ def plan_text(scene: Scene, clause: Clause, span: Span) -> Value:
         elif low[k] not in _DROPPED:
             parts.append(words[k])
     text = " ".join(part for part in parts if part).strip(" ,.;")
-    return Value(datatype="string", value=text.replace(" 's", "'s").replace(" ,", ",")[:200])
+    text = text.replace(" 's", "'s").replace(" ,", ",").replace(JOIN, " ")
+    return Value(datatype="string", value=text[: limits.CANDIDATE_CHARS_MAX])
 
 
 _DROPPED: Final = word_set("my our the a an just also really some")
@@ -105,12 +116,17 @@ def tell_wish(scene: Scene, clause: Clause) -> bool:
     predicate, kind = WISHES[verb.lemma]
     if rest.infinitive is not None and not rest.objects:
         empty = EMPTY_NEEDS if verb.lemma == "need" else _EMPTY_WISHES
-        if low[rest.infinitive[0]] in empty or is_about_you(clause):
+        first, last = rest.infinitive
+        if low[first] in empty or is_about_you(clause) or low[last - 1] in _POINTERS:
+            return True
+        if verb.lemma == "want" and verb.tense == "past":
             return True
         scene.add(clause, predicate, plan_text(scene, clause, rest.infinitive), kind=kind)
         return True
     if verb.lemma in {"want", "need"} and rest.objects and not rest.infinitive:
-        return tell_each(scene, clause, f"{verb.lemma}s") or True
+        if verb.tense != "past" and not is_about_you(clause):
+            tell_each(scene, clause, f"{verb.lemma}s")
+        return True
     if verb.lemma in {"plan", "decide", "agree"} and rest.after("on"):
         span = rest.after("on")[0]
         scene.add(clause, predicate, plan_text(scene, clause, span), kind=kind)
@@ -135,10 +151,10 @@ WISHES: Final[dict[str, tuple[str, Kind]]] = {
 def tell_thought(scene: Scene, clause: Clause) -> bool:
     """What somebody is thinking of doing."""
     rest = clause.rest
-    spans = (
-        [rest.gerund] if rest.gerund else rest.after("about") or rest.after("of") or rest.objects
-    )
-    if clause.verb.tense == "progressive" and spans and not is_about_you(clause):
+    spans = [rest.gerund] if rest.gerund else rest.after("about") or rest.after("of")
+    low = clause.grammar.low
+    is_doing = bool(spans) and FORMS.get(low[spans[0][0]], ("", 0))[1] == ING
+    if clause.verb.tense == "progressive" and is_doing and not is_about_you(clause):
         clause.hedged = True
         scene.add(clause, "considering", plan_text(scene, clause, spans[0]), kind="plan")
     return True

@@ -25,32 +25,43 @@ def _of(
     ]
 
 
+_ONE_THING: Final = "lives_in works_at born_in based_in located_in reports_to grew_up_in"
+_ONE_VALUE: Final = """
+    works_as age birthday marital_status status stage feels name nationality email phone address
+    height weight deadline date plan tier budget website username nickname first_name last_name
+    timezone pronouns blood_type star_sign
+"""
+_THINGS: Final = "speaks allergic_to studies_at studies member_of part_of from uses graduated_from"
+_VALUES: Final = """
+    has_condition diet skilled_in bad_at can is_a is was thinks wants needs hobby goal interested_in
+    knows_how_to native_language has_degree_in has_trouble_with
+"""
+_ONE_RELATION: Final = """
+    married_to engaged_to has_wife has_husband has_spouse has_partner has_girlfriend has_boyfriend
+    has_fiance has_fiancee has_mother has_father has_manager
+"""
+_RELATIONS: Final = """
+    has_child has_son has_daughter has_sister has_brother has_sibling has_parent has_friend
+    has_colleague has_neighbour has_roommate has_cousin has_aunt has_uncle friend_of knows dating
+    lives_with works_with related_to belongs_to owned_by assigned_to
+"""
+_PLANS: Final = "plans_to hopes_to wants_to needs_to considering looking_forward_to"
+_EVENTS: Final = "visited attended bought sold decided agreed_to joined met"
+
 PREDICATES: Final[dict[str, Predicate]] = {
     one.name: one
     for one in (
-        *_of("state", "single", "lives_in works_at born_in reports_to based_in", things=True),
-        *_of("state", "single", "works_as age birthday marital_status status stage health name"),
-        *_of(
-            "state", "single", "nationality email phone address located_in height weight deadline"
-        ),
-        *_of("state", "multi", "speaks allergic_to diet studies_at member_of part_of", things=True),
-        *_of("state", "multi", "has_condition feels skilled_in can_do is_a named knows_how_to"),
-        *_of("state", "multi", "thinks wants needs hobby does_regularly uses from interested_in"),
-        *_of("relation", "single", "married_to engaged_to", things=True),
-        *_of(
-            "relation",
-            "multi",
-            "friend_of knows sibling_of parent_of child_of has_child has_sister"
-            " has_brother has_mother has_father has_parent has_wife has_husband has_partner"
-            " has_friend has_colleague has_manager has_son has_daughter lives_with works_with"
-            " dating related_to met",
-            things=True,
-        ),
+        *_of("state", "single", _ONE_THING, things=True),
+        *_of("state", "single", _ONE_VALUE),
+        *_of("state", "multi", _THINGS, things=True),
+        *_of("state", "multi", _VALUES),
+        *_of("relation", "single", _ONE_RELATION, things=True),
+        *_of("relation", "multi", _RELATIONS, things=True),
         *_of("preference", "multi", "likes dislikes prefers"),
         *_of("possession", "multi", "owns has_pet has", things=True),
-        *_of("plan", "multi", "plans_to hopes_to"),
-        *_of("event", "multi", "visited attended bought sold decided started_to joined"),
-        *_of("quantity", "single", "seat_count price"),
+        *_of("plan", "multi", _PLANS),
+        *_of("event", "multi", _EVENTS),
+        *_of("quantity", "single", "seat_count price amount worth"),
     )
 }
 

@@ -56,9 +56,11 @@ _ADJECTIVES: Final = word_set(
     "glad happy sad sure afraid sorry proud excited thrilled worried certain convinced grateful"
     " thankful lucky surprised relieved aware clear obvious"
 )
-_BARE: Final = word_set("sounds looks seems feels means makes tastes hope hoping brings shows")
+_BARE: Final = word_set(
+    "sounds looks seems feels means makes tastes hope hoping brings shows fingers"
+)
 _PLAINER: Final = str.maketrans({"’": "'", "‘": "'", MARK: None})
-_QUESTION_OPENERS: Final = QUESTIONS | (AUXILIARIES - {"had", "was", "were"})
+_QUESTION_OPENERS: Final = QUESTIONS | (AUXILIARIES - {"had", "was", "were", "been"})
 
 
 def statements(
@@ -151,7 +153,9 @@ class _Sentence:
                 word in HEDGES and word not in AUXILIARIES and word != "seems"
             ) or word in REPORTS:
                 self.hedged = True
-            elif word in _SKIPPED and not (word == "that" and self._is_linking_that(k)):
+            elif (word in _SKIPPED and not (word == "that" and self._is_linking_that(k))) or (
+                word == "since" and self._is_temporal(k)
+            ):
                 return self._skip(k)
             elif word == "there" and k + 1 < n and low[k + 1] in AUXILIARIES:
                 return self._boundary(k + 2)
@@ -166,6 +170,14 @@ class _Sentence:
                 break
             k += 1
         return k
+
+    def _is_temporal(self, k: int) -> bool:
+        """`since we last spoke` tells when, `since I am ill` tells why."""
+        low = self.grammar.low
+        after = low[k + 1 : k + 4]
+        return bool(after) and (
+            "last" in after or any(FORMS.get(w, ("", 0))[1] & PAST for w in after[1:])
+        )
 
     def _is_linking_that(self, k: int) -> bool:
         return k > 0 and self.grammar.starts_clause(k + 1) and self.grammar.low[k - 1] != ","
@@ -198,6 +210,8 @@ class _Sentence:
             self.source = self.scene.mention(grammar, (k + 2, end)) if end > k + 2 else None
             return max(end, k + 2)
         end = grammar.subject(k)
+        if is_first and self._is_command(k):
+            return grammar.n
         if end > k:
             after = self._after_subject(k, end)
             if after:
@@ -206,12 +220,22 @@ class _Sentence:
             after = self._without_subject(k, is_first=is_first)
             if after:
                 return after
+        if end + 1 < grammar.n and low[end] == "," and low[end + 1] in {"he", "she", "they"}:
+            self.scene.remember(self.scene.mention(grammar, (k, end)), plural=True)
         return self._boundary(max(k + 1, end))
+
+    def _is_command(self, k: int) -> bool:
+        """A verb in its plain form at the head of a sentence: it asks for something."""
+        known = FORMS.get(self.grammar.low[k])
+        if known is None or not known[1] & BASE or known[1] & PAST:
+            return False
+        following = self.grammar.low[k + 1 : k + 2]
+        return not following or following[0] not in AUXILIARIES
 
     def _after_subject(self, k: int, end: int) -> int:
         """A clause with a subject of its own; 0 when no verb follows it."""
         grammar, low, n = self.grammar, self.grammar.low, self.grammar.n
-        spans = [(k, end)]
+        spans, head = [(k, end)], end
         if end + 1 < n and low[end] == "and":
             other = grammar.subject(end + 1)
             if other > end + 1 and grammar.is_verbal(other, "they"):
@@ -224,13 +248,14 @@ class _Sentence:
         verb = grammar.verb(end, "they" if len(spans) > 1 else low[k])
         if verb is None:
             return 0
-        if end - k == 1 and low[k] in VAGUE and not self._is_about_it(k, verb):
+        if head - k == 1 and low[k] in VAGUE and not self._is_about_it(k, verb):
             return self._impersonal(k, verb)
-        if self._is_general(k, end):
+        if self._is_general(k, head) and not self._is_of_mine(verb):
             return self._pass(verb)
         subjects = [self.scene.mention(grammar, span) for span in spans]
         self.subjects = [subject for subject in subjects if subject is not None]
-        if not self.subjects:
+        if len(self.subjects) < len(spans):
+            self.subjects = []
             wrapped = self._wrapped(verb, None)
             return wrapped or self._pass(verb)
         if low[k] not in SUBJECT_PRONOUNS:
@@ -243,6 +268,8 @@ class _Sentence:
         low, at = self.grammar.low, verb.end
         if low[k] != "it" or self.scene.thing is None or verb.lemma != "be" or at >= self.grammar.n:
             return False
+        if verb.tense == "perfect":
+            return False
         return low[at] in {"a", "an"} or low[at] in STATUSES
 
     def _is_general(self, k: int, end: int) -> bool:
@@ -250,12 +277,21 @@ class _Sentence:
         low, words = self.grammar.low, self.grammar.words
         first = low[k]
         known = FORMS.get(first)
-        if known is not None and known[1] == ING:
+        is_doing = first.endswith("ing") and (known is None or known[1] == ING) and len(first) > 5
+        if (is_doing and words[k].islower()) or first in {"these", "those"}:
+            return True
+        if is_doing and k == 0:
+            return True
+        if singular(low[end - 1]) in {"thing", "stuff", "way", "moment", "people", "person"}:
             return True
         is_plural = first.endswith("s") and not first.endswith("ss") and end < self.grammar.n
         if end - k == 1 and is_plural and low[end] in {"are", "were", "have", "can", "do", "make"}:
             return True
         return end - k == 1 and words[k][0].islower() and first not in SUBJECT_PRONOUNS
+
+    def _is_of_mine(self, verb: Verb) -> bool:
+        """`Climbing is my passion`: general, but told of somebody."""
+        return verb.lemma == "be" and self.grammar.low[verb.end : verb.end + 1] in (["my"], ["our"])
 
     def _without_subject(self, k: int, *, is_first: bool) -> int:
         """A second verb of the same subject, or a deed told without `I`; 0 when neither."""
@@ -274,9 +310,10 @@ class _Sentence:
                 return self._told(verb)
             return 0
         is_past = known is not None and known[1] & PAST and not known[1] & BASE
-        if is_first and is_past and self.scene.speakers.me is not None:
+        is_open = is_first or low[k - 1] in {"-", "—", "–", ";"}
+        if is_open and (is_past or low[k] == "been") and self.scene.speakers.me is not None:
             verb = grammar.verb(k, "i")
-            if verb is not None and low[k] not in {"was", "were"}:
+            if verb is not None and low[k] not in {"was", "were"} and verb.lemma != "be":
                 self.subjects = [self.scene.speakers.me]
                 self.weight = min(self.weight, 0.75)
                 return self._told(verb)
@@ -390,6 +427,8 @@ class _Sentence:
         self.pending.clear()
         self.verb = verb
         self._remember(verb, rest)
+        if rest.is_relative:
+            return self._boundary(rest.end + 1)
         return max(rest.end, verb.end)
 
     def _remember(self, verb: Verb, rest: Complement) -> None:

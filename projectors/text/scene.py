@@ -4,15 +4,15 @@ import re
 from datetime import datetime
 from typing import Any, Final
 
-from projectors.text.candidates import Candidate, Kind, Mention, Value
+from projectors.text.candidates import Candidate, Cardinality, Kind, Mention, Value
 from projectors.text.dates import TimePhrase
 from projectors.text.grammar import Complement, Grammar
 from projectors.text.lexicon import KIN, KIN_NAMES, PETS
 from projectors.text.phrases import Span, Verb
-from projectors.text.predicates import behaviour
+from projectors.text.predicates import PREDICATES, Predicate
 from projectors.text.speakers import Speakers
 from projectors.text.stems import singular, word_set
-from projectors.text.tokens import MARK, Tokens, when
+from projectors.text.tokens import JOIN, MARK, Tokens, when
 from projectors.text.words import DETERMINERS, NUMBER_WORDS, POSSESSIVES
 from schemas import limits
 
@@ -25,6 +25,7 @@ _ORGANISATION: Final = re.compile(
     r"\b(?:Inc|Corp|Corporation|Ltd|LLC|GmbH|PLC|Industries|Bank|University|College|Institute|School"
     r"|Company|Group|Hospital|Agency|Labs?|Systems|Technologies|Foundation|Partners)\b"
 )
+_THEIRS: Final = word_set("his her their its your")
 _LOOSE: Final = word_set("of for to with at about from than what how as and or but that the a")
 _GAP: Final = re.compile(r" (?=[,.'%])|(?<=[$€£]) ")
 
@@ -80,7 +81,10 @@ class Scene:
             not (words[-1][-1].isalnum() or words[-1][-1] in "+#%") or words[-1] in _LOOSE
         ):
             words.pop()
-        return _GAP.sub("", " ".join(words))[: limits.CANDIDATE_CHARS_MAX]
+        text = " ".join(words)
+        if not text.isalnum():
+            text = _GAP.sub("", text).replace(JOIN, " ")
+        return text[: limits.CANDIDATE_CHARS_MAX].rstrip()
 
     def pronoun(self, word: str) -> Mention | None:
         """Whom a pronoun means here; None when nobody can tell."""
@@ -124,10 +128,11 @@ class Scene:
         if not text or not any(char.isalpha() for char in text):
             return None
         first = grammar.words[span[0]]
-        if first[0].isupper() and (span[0] > 0 or first.lower() not in DETERMINERS):
-            if _ORGANISATION.search(text) is not None:
-                return Mention(text=text, kind="organisation")
-            return Mention(text=text)
+        if first[0].isupper() and span[0] == 0 and span[1] > 1 and grammar.words[1][0].islower():
+            # The capital is the sentence's: `Competitive games`, but `Stark Industries`.
+            return Mention(text=text[0].lower() + text[1:])
+        if first[0].isupper() and _ORGANISATION.search(text) is not None:
+            return Mention(text=text, kind="organisation")
         return Mention(text=text)
 
     def _owned(self, grammar: Grammar, owner: Mention, span: Span) -> Mention | None:
@@ -171,7 +176,8 @@ class Scene:
                 )
         if grammar.low[first] in POSSESSIVES or "'s" in grammar.low[first:last]:
             named = self.mention(grammar, span)
-            if named is not None and named.kind == "person":
+            is_theirs = grammar.low[first] in _THEIRS
+            if is_theirs or (named is not None and named.kind == "person"):
                 return named
         text = self.text(grammar, span)
         if not text:
@@ -213,8 +219,9 @@ class Scene:
         """Take an assertion of a clause; `begins` says that its verb tells a beginning."""
         if value is None:
             return
-        known = behaviour(predicate)
-        kind = kind or known.kind
+        known = PREDICATES.get(predicate)
+        if kind is None:
+            kind = known.kind if known is not None else "state"
         valid_from, valid_to, ends = times(clause, self.anchor, kind, begins=begins)
         self.found.append(
             Candidate(
@@ -223,7 +230,7 @@ class Scene:
                 object=value,
                 confidence=confidence(clause),
                 polarity="negative" if clause.verb.negative else "positive",
-                cardinality="multi" if kind in _ADDING else known.cardinality,
+                cardinality=_cardinality(predicate, known, kind),
                 kind=kind,
                 valid_from=valid_from,
                 valid_to=valid_to,
@@ -235,8 +242,16 @@ class Scene:
         )
 
 
-_ADDING: Final = frozenset({"event", "plan", "possession", "relation"})
-"""Deeds, plans and belongings add up; of anything else the predicate knows."""
+def _cardinality(predicate: str, known: Predicate | None, kind: Kind) -> Cardinality:
+    """Deeds, habits, plans and belongings add up; counts and favourites are one at a time."""
+    if kind in _ADDING:
+        return "multi"
+    if known is not None:
+        return known.cardinality
+    return "single" if kind == "quantity" or predicate.startswith("favourite_") else "multi"
+
+
+_ADDING: Final = frozenset({"event", "plan", "possession"})
 
 
 def confidence(clause: Clause) -> float:

@@ -12,12 +12,15 @@ MARK: Final = "\ue000"
 """Stands in a sentence where words of time stood, with their number: they belong to no phrase.
 A character for private use; a text that has it of its own loses it."""
 
-_PLAIN: Final = re.compile(r"\w[\w'&-]*|[^\s\w]")
+JOIN: Final = "\ue001"
+"""Stands for the spaces of a title in quotes, which is one word."""
+
+_PLAIN: Final = re.compile(r"(?:[A-Z]\.)+(?=\s)|\w+(?:['&:\ue001-]\w+)*|[^\s\w]")
 _FULL: Final = re.compile(
     r"""https?://\S+ | [\w.+-]+@[\w-]+(?:\.[\w-]+)+ | \w+(?:\.\w{2,})+/\S*\w
       | \+\d[\d\ ()-]{6,}\d | \d{3}[- ]\d{3}[- ]\d{4} | \d{3,5}-\d{3,7}
       | [$€£]\d+(?:[.,]\d+)*[kKmM]? | \d+(?:[.,:]\d+)*%?[kKmM]?(?:-[^\W\d_]+)*(?:st|nd|rd|th)?
-      | \ue000\d+ | \w[\w'&-]*(?:\+\+|\#(?!\w))? | [^\s\w]""",
+      | \ue000\d+ | (?:[A-Z]\.)+(?=\s) | \w+(?:['&:\ue001-]\w+)*(?:\+\+|\#(?!\w))? | [^\s\w]""",
     re.VERBOSE,
 )
 _PECULIAR: Final = re.compile(r"[@/$€£+&]|\d")
@@ -54,7 +57,7 @@ _JOINED: Final = frozenset(word for word in CONTRACTIONS if "'" not in word)
 class Tokens:
     """A sentence as words, each also in lower case, and the words of time it held."""
 
-    __slots__ = ("low", "often", "text", "times", "words")
+    __slots__ = ("low", "meant", "often", "text", "times", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -62,11 +65,14 @@ class Tokens:
         self.low: list[str] = []
         self.times: list[str] = []
         self.often: dict[int, str] = {}
+        self.meant: dict[tuple[int, bool], TimePhrase | None] = {}
 
 
 def read(sentence: str, anchor: datetime) -> Tokens:
     """The words of a sentence. Words of time are replaced by marks that number them."""
     tokens = Tokens(sentence)
+    if '"' in sentence or "“" in sentence:
+        sentence = _QUOTED.sub(_titled, sentence)
     is_peculiar = _PECULIAR.search(sentence) is not None
     _fill(tokens, sentence, _FULL if is_peculiar else _PLAIN)
     is_often = not _OFTEN_WORDS.isdisjoint(tokens.low)
@@ -77,12 +83,24 @@ def read(sentence: str, anchor: datetime) -> Tokens:
     return tokens
 
 
+_QUOTED: Final = re.compile(r"[\"“]([^\"“”]{2,60})[\"”]")
+
+
+def _titled(quoted: re.Match[str]) -> str:
+    """A title in quotes as one word; what somebody says in quotes stays as it is."""
+    words = re.findall(r"[\w'&-]+", quoted[1])
+    is_title = words and words[0][0].isupper() and len(words) < 8 and quoted[1][-1].isalnum()
+    return JOIN.join(words) if is_title else quoted[0]
+
+
 def _fill(tokens: Tokens, sentence: str, pattern: re.Pattern[str]) -> None:
     words = pattern.findall(sentence)
     low = [word.lower() for word in words]
     if "'" in sentence or not _JOINED.isdisjoint(low):
         for k in range(len(low) - 1, -1, -1):
-            if "'" in low[k] or low[k] in _JOINED:
+            if low[k] == "'" and k > 0 and low[k - 1][-1] == "s":
+                words[k] = low[k] = "'s"
+            elif "'" in low[k] or low[k] in _JOINED:
                 opened = _opened(words[k], low[k])
                 words[k : k + 1] = opened
                 low[k : k + 1] = [word.lower() for word in opened]
@@ -126,7 +144,10 @@ def when(tokens: Tokens, numbers: list[int], anchor: datetime, *, ahead: bool) -
     """What the marked words of time mean together: the first that means anything."""
     for number in numbers:
         if number not in tokens.often:
-            found = find(tokens.times[number], anchor, ahead=ahead)
-            if found:
-                return found[0]
+            key = (number, ahead)
+            if key not in tokens.meant:
+                found = find(tokens.times[number], anchor, ahead=ahead)
+                tokens.meant[key] = found[0] if found else None
+            if tokens.meant[key] is not None:
+                return tokens.meant[key]
     return None

@@ -44,9 +44,9 @@ ADVERBS: Final = word_set(
     normally typically even only ever very so too quite pretty rather almost nearly again soon
     later then first originally lately nowadays apparently supposedly reportedly allegedly
     presumably seriously simply truly deeply highly fully only both kinda sorta anymore today
-    there here together once twice instead though however anyway otherwise frequently
+    there here together once twice instead though however anyway otherwise indeed frequently
     occasionally regularly mainly initially eventually suddenly luckily fortunately
-    unfortunately sadly happily officially
+    unfortunately forward away along apart aside sadly happily officially
     """
 )
 INTERJECTIONS: Final = word_set(
@@ -60,7 +60,7 @@ HEDGES: Final = word_set("maybe perhaps possibly probably presumably likely migh
 REPORTS: Final = word_set("apparently supposedly reportedly allegedly rumour rumor")
 NEGATIONS: Final = word_set("not never n't nor hardly barely neither")
 BE: Final = word_set("be am is are was were been being")
-HAVE: Final = word_set("have has had having")
+HAVE: Final = word_set("have has had")
 DO: Final = word_set("do does did")
 MODALS: Final = word_set("will would can could should may might must shall ought")
 AUXILIARIES: Final = BE | HAVE | DO | MODALS
@@ -191,34 +191,34 @@ _REGULAR: Final = word_set(
     license lift like linger link listen live load lobby lock log long look love mail maintain
     major manage mark market marry master match matter measure meditate memorize mention mentor
     merge mess message migrate miss mix modify monitor motivate mourn move mow name nap narrate
-    navigate need negotiate nominate note notice notify nurse nurture observe obtain occupy
-    occur offend offer open operate opt order organise organize outline outsource overhaul owe
-    own pack paddle paint park participate partner pass patch pause peel perfect perform permit
-    persuade pet phone photograph pick pitch pivot plan plant play pledge plot plug point polish
-    ponder portray position possess post pour practice practise praise pray preach predict
-    prefer prepare present preserve press pretend prevent print process produce program progress
-    promise promote propose protect prove provide prune publish pull purchase pursue push
-    qualify question quilt quote race raise rank rate reach react realise realize rearrange
-    rebrand recall recap receive recite recommend record recover recruit recycle redesign reduce
-    refer refinance reflect refresh refurbish refuse register regret rehearse reinvent reject
-    relate relax release relieve relocate rely remain remarry remember remind reminisce remodel
-    remove renew renovate rent repaint repair repeat replace reply report represent repurpose
-    request reschedule rescue research resemble reserve reside resign resist resolve respect
-    respond rest restart restock restore result resume retire retrain return reunite reveal
-    review revise revisit reward risk roast rob rock roll rotate row rub ruin rule rush
-    sacrifice sail sample satisfy save scan scare schedule scold score scream screen scuba
-    sculpt search secure seem select sense separate serve settle sew shape share shed shift ship
-    shock shoot shop shout shovel show sign skate sketch ski skip sled slice slip slow smell
-    smile smoke snack snap snorkel snowboard socialize solve soothe sort sound spark specialize
-    spill spoil sponsor spot sprain squeeze stack stage stain stare start state stay step stitch
-    stop store stream strengthen stress stretch strive stroll struggle study stumble style
-    submit subscribe succeed suck suffer suggest sunbathe supervise supply support suppose surf
-    surprise surround survive suspect sustain swap swim swipe switch symbolize sympathize tackle
-    tailor talk tap target taste tease telework tend test text thank threaten thrift thrill
-    thrive tie tip tire toast tolerate touch tour track trade train transfer transform translate
-    travel treat trek trim trust try turn tutor tweet twist type unite unlock unpack unwind
-    upcycle update upgrade upload urge use utilize vacation validate value vary venture view
-    visit vlog volunteer vote wait walk wander want warn wash watch water wave weave weigh
+    navigate need negotiate network figure nominate note notice notify nurse nurture observe
+    obtain occupy occur offend offer open operate opt order organise organize outline outsource
+    overhaul owe own pack paddle paint park participate partner pass patch pause peel perfect
+    perform permit persuade pet phone photograph pick pitch pivot plan plant play pledge plot
+    plug point polish ponder portray position possess post pour practice practise praise pray
+    preach predict prefer prepare present preserve press pretend prevent print process produce
+    program progress promise promote propose protect prove provide prune publish pull purchase
+    pursue push qualify question quilt quote race raise rank rate reach react realise realize
+    rearrange rebrand recall recap receive recite recommend record recover recruit recycle
+    redesign reduce refer refinance reflect refresh refurbish refuse register regret rehearse
+    reinvent reject relate relax release relieve relocate rely remain remarry remember remind
+    reminisce remodel remove renew renovate rent repaint repair repeat replace reply report
+    represent repurpose request reschedule rescue research resemble reserve reside resign resist
+    resolve respect respond rest restart restock restore result resume retire retrain return
+    reunite reveal review revise revisit reward risk roast rob rock roll rotate row rub ruin
+    rule rush sacrifice sail sample satisfy save scan scare schedule scold score scream screen
+    scuba sculpt search secure seem select sense separate serve settle sew shape share shed
+    shift ship shock shoot shop shout shovel show sign skate sketch ski skip sled slice slip
+    slow smell smile smoke snack snap snorkel snowboard socialize solve soothe sort sound spark
+    specialize spill spoil sponsor spot sprain squeeze stack stage stain stare start state stay
+    step stitch stop store stream strengthen stress stretch strive stroll struggle study stumble
+    style submit subscribe succeed suck suffer suggest sunbathe supervise supply support suppose
+    surf surprise surround survive suspect sustain swap swim swipe switch symbolize sympathize
+    tackle tailor talk tap target taste tease telework tend test text thank threaten thrift
+    thrill thrive tie tip tire toast tolerate touch tour track trade train transfer transform
+    translate travel treat trek trim trust try turn tutor tweet twist type unite unlock unpack
+    unwind upcycle update upgrade upload urge use utilize vacation validate value vary venture
+    view visit vlog volunteer vote wait walk wander want warn wash watch water wave weave weigh
     welcome whip widen wink wipe wish witness wonder work worry worship wrap wrestle yearn yell
     zip zoom
     """
