@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from engine import policy
+from engine.annotator import NAME as ANNOTATOR
 from engine.audit import About
 from engine.commit import Desk
 from engine.state.kv import StoreError
@@ -48,8 +49,9 @@ def health(engine: "Engine", caller: Caller) -> Health:
     reasons = _reasons(engine)
     live = engine.keeper.loop_lag_ms < _LOOP_LAG_MS_MAX
     ready = live and not reasons
-    parked = _parked(engine)
-    degraded = bool(parked) or engine.daemon.is_rebuilding
+    parked, annotator = _parked(engine), engine.annotator
+    is_troubled = annotator is not None and annotator.is_troubled
+    degraded = is_troubled or bool(parked) or engine.daemon.is_rebuilding
     return Health(
         status=("degraded" if degraded else "healthy") if ready else "unready",
         live=live,
@@ -58,7 +60,7 @@ def health(engine: "Engine", caller: Caller) -> Health:
         version=package_version(),
         preset=engine.settings.preset,
         durability=engine.settings.durability,
-        extractor="none",
+        extractor="rules" if engine.model is None else engine.model.name,
         embedder="none",
         head_offset=engine.log.written,
         durable_offset=head,
@@ -67,6 +69,7 @@ def health(engine: "Engine", caller: Caller) -> Health:
         queued_entries=engine.committer.queued_entries,
         projectors=_projectors(engine, parked),
         disk=engine.keeper.disk.health() if engine.keeper.disk else _NO_DISK,
+        annotator=None if annotator is None else annotator.health(),
         subscribers=engine.lifecycle.subscriber_count,
         checked_at=from_us(engine.clock.now_us()),
     )
@@ -136,6 +139,10 @@ def rebuild_projector(engine: "Engine", caller: Caller, name: str) -> RebuildRec
 async def retry_projector(engine: "Engine", caller: Caller, name: str) -> RebuildReceipt:
     """Take parked entries back in: the projector's views are rebuilt with them."""
     decision = policy.require(engine, caller, "admin.flush")
+    if name == ANNOTATOR and engine.annotator is not None:
+        again = engine.annotator.retry()
+        status = "retrying" if again else "nothing failed"
+        return RebuildReceipt(projector=name, status=status, unparked=again)
     _require_staged(engine, name)
     freed: list[str] = []
     for _, tenant in engine.names.all(TENANT, 0):

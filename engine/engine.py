@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import announcer, audit, daemon, lifecycle
+from engine.annotator import Annotator
 from engine.announcer import Announcer
 from engine.audit import Trail, days_of
 from engine.blobs import sweep
@@ -21,6 +22,7 @@ from engine.entries import EntryReader
 from engine.issuers import load_issuers
 from engine.keeper import Keeper
 from engine.lifecycle import Lifecycle
+from engine.models import Model
 from engine.policy import Policies
 from engine.rates import Rates
 from engine.rebuild import rebuild_inline
@@ -117,6 +119,8 @@ class Engine:
     trail: Trail
     daemon: Daemon
     keeper: Keeper
+    model: Model | None
+    annotator: Annotator | None
     policies: Policies
     rates: Rates
     shared_rates: SharedRates | None
@@ -225,6 +229,7 @@ def assemble(
         batch_entries=batch_entries or limits.PROJECT_ENTRIES_MAX,
     )
     keeper = Keeper(committer, runner, anchors=stores.anchors, disk=stores.disk)
+    model = _model(settings, clock)
     return Engine(
         settings=settings,
         clock=clock,
@@ -241,6 +246,8 @@ def assemble(
         trail=trail,
         daemon=runner,
         keeper=keeper,
+        model=model,
+        annotator=None if model is None else Annotator(model, kv, committer, vault),
         policies=policies,
         rates=rates,
         shared_rates=shared_rates,
@@ -262,6 +269,14 @@ def _control_listener(
             bus.recheck()
 
     return listen
+
+
+def _model(settings: Settings, clock: Clock) -> Model | None:
+    """The language model, when one is set."""
+    if settings.llm_url is None or settings.llm_model is None:
+        return None
+    key = settings.llm_key.value if settings.llm_key is not None else None
+    return Model(settings.llm_url, settings.llm_model, key, clock)
 
 
 def _verifier(settings: Settings, clock: Clock, inline: Unit, names: Names) -> Verifier | None:
@@ -300,6 +315,10 @@ async def start(engine: Engine, *, run_daemon: bool = True) -> None:
     if run_daemon:
         engine.daemon.start()
     engine.keeper.start(loop)
+    if engine.annotator is not None:
+        engine.annotator.prepare()
+        if run_daemon:
+            engine.annotator.start(loop)
     if engine.shared_rates is not None:
         engine.shared_rates.start(loop)
 
@@ -307,6 +326,8 @@ async def start(engine: Engine, *, run_daemon: bool = True) -> None:
 async def close(engine: Engine) -> None:
     """Drain, stop, anchor, close: what was acknowledged is on the disk, the lock is free."""
     engine.lifecycle.close_all()
+    if engine.annotator is not None:
+        await engine.annotator.stop()
     if engine.shared_rates is not None:
         await engine.shared_rates.stop()
     await engine.committer.drained()

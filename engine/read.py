@@ -29,6 +29,7 @@ from schemas.pack import Traversed
 from schemas.reads import EventPage
 from schemas.receipts import WriteStatus
 from schemas.temporal import TemporalBlock
+from schemas.times import from_us
 
 if TYPE_CHECKING:
     from engine.engine import Engine

@@ -31,6 +31,18 @@ class RedisUrl(msgspec.Struct, frozen=True):
         return f"RedisUrl({str(self)!r})"
 
 
+class Secret(msgspec.Struct, frozen=True):
+    """A key that is used and never printed."""
+
+    value: str
+
+    def __str__(self) -> str:
+        return "***"
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything an operator may set. Few, typed, each with a default that needs no key."""
 
@@ -46,6 +58,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tenants: tuple[str, ...] = ()
     enable_experimental: bool = False
     redis_url: RedisUrl | None = None
+    llm_url: str | None = None
+    llm_model: str | None = None
+    llm_key: Secret | None = None
     sources: dict[str, str] = {}
 
 
@@ -62,6 +77,9 @@ ENVIRONMENT: Final = {
     "tenants": "CORTEX_TENANTS",
     "enable_experimental": "CORTEX_ENABLE_EXPERIMENTAL",
     "redis_url": "CORTEX_REDIS_URL",
+    "llm_url": "CORTEX_LLM_URL",
+    "llm_model": "CORTEX_LLM_MODEL",
+    "llm_key": "CORTEX_LLM_KEY",
 }
 """Each setting's name in the environment."""
 
@@ -78,6 +96,9 @@ MEANING: Final = {
     "enable_experimental": "1 serves experimental endpoints in the cloud presets too",
     "ballast_mb": "space held back so that a full disk can be opened again, in MiB",
     "redis_url": "Redis through which several servers keep one rate limit; none: each its own",
+    "llm_url": "address of an OpenAI-compatible API whose model reads events, as https://host/v1",
+    "llm_model": "name of the model at that address",
+    "llm_key": "key for that address; printed as ***",
 }
 
 
@@ -119,7 +140,10 @@ def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
         values["enable_experimental"] = str(values["enable_experimental"]) in ("1", "true", "True")
     if "redis_url" in values:
         values["redis_url"] = _redis_url(str(values["redis_url"]), sources["redis_url"])
+    if "llm_key" in values:
+        values["llm_key"] = Secret(str(values["llm_key"]))
     settings = Settings(**values, sources=sources)
+    _check_llm(settings)
     if settings.preset not in PRESETS:
         raise SettingsError(
             f"{sources['preset']}: no preset {settings.preset!r}; one of {', '.join(PRESETS)}"
@@ -134,6 +158,20 @@ def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
     if not 0 <= settings.port <= 65535:
         raise SettingsError(f"{sources['port']}: a port is 0 to 65535")
     return settings
+
+
+def _check_llm(settings: Settings) -> None:
+    """An address and a model go together; a key is the address's."""
+    if settings.llm_url is None:
+        if settings.llm_model is not None or settings.llm_key is not None:
+            raise SettingsError("CORTEX_LLM_URL: a model or a key was given, and no address")
+        return
+    address = urlsplit(settings.llm_url)
+    if address.scheme not in ("http", "https") or not address.hostname or "@" in address.netloc:
+        # The value is not repeated: it may hold a password, which belongs in CORTEX_LLM_KEY.
+        raise SettingsError("CORTEX_LLM_URL: an address is as https://host/v1")
+    if not settings.llm_model:
+        raise SettingsError("CORTEX_LLM_MODEL: the model at CORTEX_LLM_URL has no name")
 
 
 def preset_of(settings: Settings) -> Preset:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import UNSET
 
 from engine import policy
 from engine.audit import About
@@ -195,6 +196,8 @@ def get_memory_event(engine: "Engine", caller: Caller, event_id: str) -> MemoryE
         derives=state.derives,
         excluded_from_recall=state.excluded,
         errors=state.errors,
+        partial=UNSET if state.partial_reason is None else True,
+        partial_reason=UNSET if state.partial_reason is None else state.partial_reason,
     )
 
 

@@ -206,13 +206,17 @@ class Directive(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, t
 
 
 class Annotation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="annotation"):
-    """A model's output about an entry, so that replay never calls the model."""
+    """A model's output about an entry, so that replay never calls the model.
+
+    `frame` is the envelope of that entry without its words: who spoke, when, what was asked for.
+    """
 
     about: str
     model: str
     version: str
     output: dict[str, Any]
     scope: str | None = None
+    frame: Envelope | None = None
 
 
 Body = Experience | Directive | Annotation

@@ -241,6 +241,8 @@ class MemoryEventState(msgspec.Struct, frozen=True, kw_only=True):
     status: str | UnsetType = UNSET
     stages_cancelled: list[str] = []
     excluded_from_recall: bool = False
+    partial: bool | UnsetType = msgspec.field(default=UNSET, name="_partial")
+    partial_reason: str | UnsetType = msgspec.field(default=UNSET, name="_partial_reason")
 
 
 class CancelRequest(

@@ -4,8 +4,10 @@ import asyncio
 import importlib.util
 import inspect
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -26,6 +28,25 @@ def _load(path: Path) -> ModuleType:
 def rig() -> ModuleType:
     """Stores that fail on command, a clock by hand, an engine to kill and reopen."""
     return _load(Path(__file__).with_name("rig.py"))
+
+
+@pytest.fixture(scope="session")
+def llm() -> ModuleType:
+    """What to say as a language model's endpoint, well or badly."""
+    return _load(Path(__file__).with_name("llm.py"))
+
+
+@pytest.fixture(scope="session")
+def _served(llm: ModuleType) -> Iterator[object]:
+    with llm.running() as served:
+        yield served
+
+
+@pytest.fixture
+def endpoint(_served: Any) -> Any:
+    """A server that speaks like a language model's; it answers well unless told otherwise."""
+    _served.reset()
+    return _served
 
 
 @pytest.hookimpl(tryfirst=True)
