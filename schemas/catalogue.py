@@ -7,7 +7,7 @@ import msgspec
 from schemas.audit import AuditRow
 from schemas.envelope import BulkRequest, Envelope
 from schemas.health import Health
-from schemas.layers import Episode, Event
+from schemas.layers import Belief, Concept, Episode, Event, Fact
 from schemas.lifecycle import (
     CancelReceipt,
     CancelRequest,
@@ -25,9 +25,24 @@ from schemas.pack import (
 )
 from schemas.policy import EffectivePolicy, PolicyDocument
 from schemas.problem import ErrorEnvelope
-from schemas.reads import EpisodePage, EventPage
+from schemas.reads import (
+    BeliefHistory,
+    BeliefPage,
+    ConceptPage,
+    ConflictPage,
+    Coverage,
+    EntityPage,
+    EpisodePage,
+    EventPage,
+    FactPage,
+    FactTimeline,
+    RelatedPage,
+    SynthesizeReceipt,
+    SynthesizeRequest,
+    Why,
+)
 from schemas.receipts import BulkReceipt, Receipt, WriteStatus
-from schemas.temporal import PhraseRecord, TemporalBlock
+from schemas.temporal import PhrasePage, PhraseRecord, TemporalBlock
 from schemas.token import Claims
 from schemas.vocabularies import VocabularyRecord, VocabularyRequest
 
@@ -43,6 +58,21 @@ CATALOGUE: Final[dict[str, Any]] = {
     "event_page": EventPage,
     "episode": Episode,
     "episode_page": EpisodePage,
+    "fact": Fact,
+    "fact_page": FactPage,
+    "fact_timeline": FactTimeline,
+    "conflict_page": ConflictPage,
+    "belief": Belief,
+    "belief_page": BeliefPage,
+    "belief_why": Why,
+    "belief_history": BeliefHistory,
+    "concept": Concept,
+    "concept_page": ConceptPage,
+    "related_page": RelatedPage,
+    "understanding_coverage": Coverage,
+    "synthesize_request": SynthesizeRequest,
+    "synthesize_receipt": SynthesizeReceipt,
+    "entity_page": EntityPage,
     "lifecycle_event": LifecycleEvent,
     "lifecycle_row": LifecycleRow,
     "memory_event_state": MemoryEventState,
@@ -62,6 +92,7 @@ CATALOGUE: Final[dict[str, Any]] = {
     "capability_set": EffectivePolicy,
     "temporal_block": TemporalBlock,
     "temporal_phrase": PhraseRecord,
+    "temporal_phrase_page": PhrasePage,
     "vocabulary": VocabularyRecord,
     "vocabulary_request": VocabularyRequest,
 }

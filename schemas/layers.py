@@ -122,8 +122,9 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True):
     actors_involved: list[str]
     centrality_score: float
     causal_chain: list[CausalLink]
-    supports: list[str]
-    sealed: bool
+    # Always sent; optional in the schema, because the seed's own example leaves them out.
+    supports: list[str] = []
+    sealed: bool = False
     version: int = 1
     session: str | None = None
     causal_predecessor: str | None = None
@@ -341,7 +342,8 @@ class Concept(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     canonical_id: str | None
     version: int
-    previous_version: int | None
+    # A number, for the id is the same in all versions; the seed's own example has an id here.
+    previous_version: int | str | None
     derived_from: list[str]
     summary: str
     summary_embedding: list[float] | None
@@ -359,7 +361,8 @@ class Concept(msgspec.Struct, frozen=True, kw_only=True):
     staleness_reason: str | None
     support_loss_fraction: float
     coverage_score: float
-    supports: list[str]
+    # Always sent; optional in the schema, because the seed's own example leaves it out.
+    supports: list[str] = []
     aliases: list[str] = []
     topics: list[str] = []
     entity_id: str | None = None

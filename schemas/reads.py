@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from schemas import limits
-from schemas.envelope import IdempotencyKey, Name
+from schemas.envelope import IdempotencyKey
 from schemas.layers import Belief, Concept, Conflict, Episode, Event, Fact, Polarity
 from schemas.pack import Traversed
 from schemas.scope import ScopePath
@@ -205,7 +205,8 @@ class Entity(msgspec.Struct, frozen=True, kw_only=True):
     """A thing that the facts of a scope speak of, under the names they have for it there."""
 
     id: str
-    name: Name
+    scope: ScopePath
+    name: str
     names: list[str]
     kind: str
     fact_count: int

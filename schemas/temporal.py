@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from schemas import limits
 from schemas.envelope import IdempotencyKey
@@ -135,12 +135,14 @@ class PhraseRecord(
 ):
     """A phrase as readers get it."""
 
-    created_at: Instant
+    # Always sent; optional in the schema, because the seed's own example leaves it out.
+    created_at: Instant | UnsetType = UNSET
 
 
 class PhrasePage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of phrases, in the order of their names."""
 
     items: list[PhraseRecord]
-    next_cursor: str | None
-    has_more: bool
+    # Always sent; optional in the schema, because the seed's own example leaves them out.
+    next_cursor: str | None = None
+    has_more: bool = False

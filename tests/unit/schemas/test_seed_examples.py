@@ -5,9 +5,11 @@ The files in tests/golden/seed are the examples as the seed prints them, which l
 
 * a comment is dropped;
 * an id cut short (`evt_01HX...`, `evt_...`) gets an ending, a hash cut short loses its dots;
+* a time cut short (`2026-05-08T...`) begins its day, and one left out is some day;
 * `"a" | "b"` is its first choice;
 * `...` at the end of a list is dropped, and `[...]` is an empty list;
-* an object whose inside is left out takes that of §3.5.3's envelope, or is empty.
+* an object whose inside is left out takes that of §3.5.3's envelope, or of its own section, or is
+  empty.
 """
 
 import json
@@ -40,13 +42,17 @@ def expanded(name):
     text = re.sub(r"([a-z]+_)(01H\w*)?\.\.\.", r"\g<1>01HXEXAMPLE", text)
     text = re.sub(r"(sha256:\w+)\.\.\.", r"\1", text)
     text = re.sub(r'("\w+") \| "\w+"', r"\1", text)
-    text = re.sub(r",\s*\.\.\.(?=\s*\])", "", text)
+    text = re.sub(r"(\d{4}-\d\d-\d\d)T\.\.\.", r"\1T00:00:00Z", text)
+    text = re.sub(r'("valid_from": )"\.\.\."', r'\1"2026-04-01T00:00:00Z"', text)
+    text = re.sub(r',\s*"?\.\.\."?(?=\s*\])', "", text)
     text = text.replace("[...]", "[]")
     text = re.sub(r'"(\w+)": \{\s*(?:\.\.\.)?\s*\}', _inside, text)
     return json.loads(text)
 
 
 def _inside(found):
+    if found[1] == "belief":
+        return f'"belief": {json.dumps(expanded("7.4-belief"))}'
     whole = expanded("3.5.3-envelope")[ELIDED[found[1]]] if found[1] in ELIDED else {}
     return f'"{found[1]}": {json.dumps(whole)}'
 
@@ -141,6 +147,48 @@ def test_section_6_6_error():
 def test_section_7_1_event():
     """The event record, with the field that §18.2(8) takes back."""
     check("event", expanded("7.1-event"))
+
+
+@pytest.mark.parametrize(
+    "name, stem",
+    [
+        ("7.2-episode", "episode"),
+        ("7.3-fact", "fact"),
+        ("7.3.1-vocabulary", "vocabulary_request"),
+        ("7.4-belief", "belief"),
+        ("7.5.2-concept", "concept"),
+        ("8.7.4-timeline", "fact_timeline"),
+        ("8.7.6-why", "belief_why"),
+        ("8.7.10-coverage", "understanding_coverage"),
+        ("8.7.11-request", "synthesize_request"),
+        ("8.17.1-phrase", "temporal_phrase"),
+        ("8.17.2-page", "temporal_phrase_page"),
+    ],
+)
+def test_sections_of_the_layers(name, stem):
+    """The records of §7, and what §8.7, §8.14 and §8.17 say of them."""
+    check(stem, expanded(name))
+
+
+def test_section_12_2_temporal():
+    """The temporal block."""
+    check("temporal_block", expanded("12.2-temporal")["temporal"])
+
+
+@pytest.mark.parametrize(
+    "stem, name", [("belief", "7.4-belief"), ("episode", "7.2-episode"), ("fact", "7.3-fact")]
+)
+def test_section_18_2_8_partial_reasons(stem, name):
+    """Every derived layer has the three fields, and reasons of its own."""
+    reasons = {
+        "belief": "calibration_stale",
+        "episode": "episode_open",
+        "fact": "conflict_unresolved",
+    }
+    partial = {"_partial": True, "_progress": 0.5}
+    check(stem, expanded(name) | partial | {"_partial_reason": reasons[stem]})
+
+    assert refuses(stem, expanded(name) | partial | {"_partial_reason": "no_implementation_yet"})
 
 
 def test_section_18_2_2_redacted_back_pointer():
