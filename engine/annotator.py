@@ -291,7 +291,7 @@ class _Proposal:
             version=version,
             output={"facts": facts},
             scope=self._entry.scope,
-            frame=frame_of(envelope),
+            frame=frame_of(self._entry),
         )
         self.byte_count = limits.KIB * (1 + len(facts))
 

@@ -13,7 +13,15 @@ from projectors.text import text_of
 from projectors.text.exact import mention_of
 from schemas import limits
 from schemas.entry import Entry
-from schemas.envelope import MODALITIES, Content, Envelope, JsonContent, Message, TripleContent
+from schemas.envelope import (
+    MODALITIES,
+    Actor,
+    Content,
+    Envelope,
+    JsonContent,
+    Message,
+    TripleContent,
+)
 from schemas.times import as_utc
 
 _INSTRUCTION: Final = """\
@@ -68,6 +76,8 @@ _CONFIDENCE_DEFAULT: Final = 0.7
 _PREDICATE: Final = re.compile(r"[^a-z0-9]+")
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
 _UNSAID: Final = "…"
+_OTHERS_WORDS: Final = frozenset({"assistant", "tool"})
+"""Roles whose words are not the subject's own."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,12 +200,20 @@ def plain(text: str, chars_max: int) -> str:
     return " ".join(seen.split())[:chars_max].rstrip()
 
 
-def frame_of(envelope: Envelope) -> Envelope:
-    """An envelope without its words: what a projector must know of the event besides them."""
+def frame_of(entry: Entry) -> Envelope:
+    """An event's envelope without its words: what a projector must know of it besides them.
+
+    An annotation has another caller, so who spoke is written out where the envelope left it open.
+    """
+    envelope = entry.envelope
+    assert envelope is not None, "only experiences have words"
     content: Content = envelope.content
     role = content.role if isinstance(content, Message) else "user"
+    own_words = role not in _OTHERS_WORDS
+    speaker = envelope.subject if envelope.subject is not None and own_words else None
     return msgspec.structs.replace(
         envelope,
+        observed_actor=envelope.observed_actor or speaker or Actor(id=entry.caller),
         content=Message(role=role, text=_UNSAID),
         context=msgspec.structs.replace(envelope.context, location=None, refers_to=[]),
         idempotency_key=_UNSAID,

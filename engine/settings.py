@@ -166,8 +166,13 @@ def _check_llm(settings: Settings) -> None:
         if settings.llm_model is not None or settings.llm_key is not None:
             raise SettingsError("CORTEX_LLM_URL: a model or a key was given, and no address")
         return
-    address = urlsplit(settings.llm_url)
-    if address.scheme not in ("http", "https") or not address.hostname or "@" in address.netloc:
+    try:
+        address = urlsplit(settings.llm_url)
+        is_usable = address.scheme in ("http", "https") and bool(address.hostname)
+        is_usable = is_usable and address.port != 0 and "@" not in address.netloc
+    except ValueError:
+        is_usable = False
+    if not is_usable:
         # The value is not repeated: it may hold a password, which belongs in CORTEX_LLM_KEY.
         raise SettingsError("CORTEX_LLM_URL: an address is as https://host/v1")
     if not settings.llm_model:

@@ -270,5 +270,8 @@ def scope_of(body: Body) -> str:
 
 def into_scope_of(body: Body | None) -> str:
     """The scope an experience is to be consolidated into; the empty string for none."""
-    directives = body.envelope.directives if isinstance(body, Experience) else None
+    envelope = body.envelope if isinstance(body, Experience) else None
+    if isinstance(body, Annotation):
+        envelope = body.frame
+    directives = envelope.directives if envelope is not None else None
     return (directives.consolidate_into or "") if directives is not None else ""

@@ -11,7 +11,9 @@ from engine.admin import health, retry_projector
 from engine.asking import frame_of, is_worth_asking
 from engine.capture import CaptureRequest, capture
 from engine.settings import Settings
+from projectors.text.speakers import speakers_of
 from schemas import limits
+from schemas.caller import SYSTEM
 from schemas.entry import Annotation
 from schemas.envelope import Actor, Directives, JsonContent, Message
 from schemas.lifecycle import CancelRequest
@@ -514,19 +516,59 @@ async def test_it_runs_by_itself(rig, endpoint):
         await site.stop()
 
 
-def test_a_frame_has_no_words(rig):
-    """Who spoke, when and what was asked for; the text is in the event alone, and erased there."""
-    made = msgspec.structs.replace(
-        rig.envelope("the secret"),
-        content=Message(role="assistant", text="the secret"),
-        source={"note": "the secret"},
-        directives=Directives(confidence_floor=0.5),
-    )
-    frame = frame_of(made)
+async def entry_with(rig, engine, **changes):
+    """An event captured by alice."""
+    made = msgspec.structs.replace(rig.envelope("the secret plan of Acme"), **changes)
+    receipt = await capture(engine, rig.ALICE, CaptureRequest(envelope=made))
+    return engine.entry_of(engine.log.read_many([receipt.wal_offset])[0])
 
-    assert "secret" not in str(frame)
-    assert ("assistant", 0.5) == (frame.content.role, frame.directives.confidence_floor)
-    assert made.context.observed_at == frame.context.observed_at
+
+async def test_a_frame_has_no_words(rig, opened):
+    """Who spoke, when and what was asked for; the text is in the event alone, and erased there."""
+    async with opened() as site:
+        entry = await entry_with(
+            rig,
+            await site.start(),
+            content=Message(role="assistant", text="the secret plan"),
+            source={"note": "the secret plan"},
+            idempotency_key="the secret plan",
+            directives=Directives(confidence_floor=0.5),
+        )
+        frame = frame_of(entry)
+
+        assert "secret" not in str(frame)
+        assert ("assistant", 0.5) == (frame.content.role, frame.directives.confidence_floor)
+        assert entry.envelope.context.observed_at == frame.context.observed_at
+
+
+@pytest.mark.parametrize(
+    "said, speaker",
+    [
+        (("user", None, None), "user:alice"),
+        (("user", None, "user:bob"), "user:bob"),
+        (("user", "user:carol", "user:bob"), "user:carol"),
+        (("assistant", None, "user:bob"), "user:alice"),
+    ],
+)
+async def test_a_frame_says_who_spoke(rig, opened, said, speaker):
+    """As the event would be read with its own caller, which an annotation has not."""
+    role, actor, subject = said
+    async with opened() as site:
+        entry = await entry_with(
+            rig,
+            await site.start(),
+            content=Message(role=role, text="I moved to Lisbon"),
+            observed_actor=actor and Actor(id=actor),
+            subject=subject and Actor(id=subject),
+        )
+        frame = frame_of(entry)
+        told, framed = (
+            speakers_of(envelope, caller)
+            for envelope, caller in ((entry.envelope, entry.caller), (frame, SYSTEM.actor))
+        )
+
+        assert speaker == frame.observed_actor.id
+        assert told == framed
 
 
 async def test_an_erased_event_is_not_worth_asking(rig, opened):

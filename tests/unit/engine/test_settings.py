@@ -95,6 +95,46 @@ def test_what_cannot_be_used_is_refused_by_name(environment, flags, message):
         load_settings(environment, flags)
 
 
+LLM = {
+    "CORTEX_LLM_URL": "http://127.0.0.1:11434/v1",
+    "CORTEX_LLM_MODEL": "tiny",
+    "CORTEX_LLM_KEY": "sk-secret",
+}
+
+
+def test_a_model_and_its_key():
+    """The three go together, and the key is never printed."""
+    found = load_settings(LLM)
+
+    assert ("http://127.0.0.1:11434/v1", "tiny", "sk-secret") == (
+        found.llm_url,
+        found.llm_model,
+        found.llm_key.value,
+    )
+    assert "sk-secret" not in f"{found} {found.llm_key} {found!r}"
+    assert None is load_settings({}).llm_url
+
+
+@pytest.mark.parametrize(
+    "changes, variable",
+    [
+        ({"CORTEX_LLM_URL": ""}, "CORTEX_LLM_URL"),
+        ({"CORTEX_LLM_MODEL": ""}, "CORTEX_LLM_MODEL"),
+        ({"CORTEX_LLM_URL": "ftp://host/v1"}, "CORTEX_LLM_URL"),
+        ({"CORTEX_LLM_URL": "http:///v1"}, "CORTEX_LLM_URL"),
+        ({"CORTEX_LLM_URL": "http://[::1/v1"}, "CORTEX_LLM_URL"),
+        ({"CORTEX_LLM_URL": "http://host:99999/v1"}, "CORTEX_LLM_URL"),
+        ({"CORTEX_LLM_URL": "http://me:swordfish@host/v1"}, "CORTEX_LLM_URL"),
+    ],
+)
+def test_a_model_that_cannot_be_asked(changes, variable):
+    """Refused by name, and without repeating what may be a password."""
+    with pytest.raises(SettingsError, match=f"^{variable}: ") as refused:
+        load_settings(LLM | changes)
+
+    assert "swordfish" not in str(refused.value)
+
+
 def test_unknown_variables_are_found():
     """A misspelt CORTEX_ variable is told; others are none of our business."""
     known = dict.fromkeys(ENVIRONMENT.values(), "x")
