@@ -1,37 +1,23 @@
 """How do bytes that are no text come in, out, and away?  (001 §8.13)"""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from hashlib import sha256
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine import policy
 from engine.audit import About
 from engine.commit import Desk
-from engine.media import perceptual_hash, sniffed
-from engine.state.blob_files import new_key
-from engine.state.kv import StoreWriteFailed
-from engine.state.names import SCOPE, TENANT
+from engine.intake import UploadRequest, keep_upload, record_of
+from engine.state.names import SCOPE
 from projectors.blobs import BlobRow
-from schemas import limits
 from schemas.blobs import BlobRecord
 from schemas.caller import Caller, Decision
 from schemas.entry import Directive, DropBlob, StoreBlob
-from schemas.errors import BlobInUse, BodyTooLarge, InvalidParameter, NotFound, WalUnavailable
-from schemas.ids import format_id, parse_id
+from schemas.errors import BlobInUse, NotFound
+from schemas.ids import parse_id
 
 if TYPE_CHECKING:
     from engine.engine import Engine
-
-_HEAD_BYTES = 64
-
-
-class UploadRequest(NamedTuple):
-    """Bytes as they come, and what the client says they are."""
-
-    parts: AsyncIterator[bytes]
-    content_type: str = "application/octet-stream"
-    filename: str | None = None
 
 
 class BlobReading(NamedTuple):
@@ -44,20 +30,8 @@ class BlobReading(NamedTuple):
 
 async def upload_blob(engine: "Engine", caller: Caller, request: UploadRequest) -> BlobRecord:
     """Keep bytes for the tenant, encrypted; the same bytes again are the blob there is."""
-    decision = policy.require(engine, caller, "blob.upload")
-    tenant_no = engine.names.number(TENANT, 0, caller.tenant)
-    raw = parse_id("blob", engine.clock.new_id("blob"))
-    assert raw is not None
-    key = new_key()
-    stored = await _receive(engine, request, tenant_no, raw, key)
-    try:
-        kept: BlobRecord = await engine.committer.submit(Storing(engine, caller, decision, stored))
-    except BaseException:
-        engine.blobs.remove(tenant_no, raw)
-        raise
-    if kept.blob_id != stored.blob_id:
-        await asyncio.to_thread(engine.blobs.remove, tenant_no, raw)
-    return kept
+    policy.require(engine, caller, "blob.upload")
+    return await keep_upload(engine, caller, request)
 
 
 def get_blob(engine: "Engine", caller: Caller, blob_id: str) -> BlobReading:
@@ -69,7 +43,7 @@ def get_blob(engine: "Engine", caller: Caller, blob_id: str) -> BlobReading:
     command = entry.body.command if isinstance(entry.body, Directive) else None
     assert isinstance(command, StoreBlob), "a blob's row leads to the entry that stored it"
     return BlobReading(
-        _record(blob_id, row), row.sniffed, engine.blobs.read(tenant_no, raw, command.key)
+        record_of(blob_id, row), row.sniffed, engine.blobs.read(tenant_no, raw, command.key)
     )
 
 
@@ -99,78 +73,6 @@ def sweep(engine: "Engine") -> int:
     for tenant_no, raw in lost:
         engine.blobs.remove(tenant_no, raw)
     return len(lost)
-
-
-# ── receiving ────────────────────────────────────────────────────────────────────────────────
-
-
-async def _receive(
-    engine: "Engine", request: UploadRequest, tenant_no: int, raw: bytes, key: bytes
-) -> StoreBlob:
-    """Count, hash and seal the bytes as they come; the file has its name when this returns."""
-    digest, size, head, picture = sha256(), 0, b"", bytearray()
-    upload = await asyncio.to_thread(engine.blobs.begin, tenant_no, raw, key)
-    try:
-        async for part in request.parts:
-            size += len(part)
-            if size > limits.BLOB_BYTES_MAX:
-                limit = limits.BLOB_BYTES_MAX
-                raise BodyTooLarge(field="body", reason=f"at most {limit} bytes", limit_bytes=limit)
-            head = (head + part)[:_HEAD_BYTES] if len(head) < _HEAD_BYTES else head
-            digest.update(part)
-            if size <= limits.IMAGE_BYTES_MAX:
-                picture += part
-            await asyncio.to_thread(upload.write, part)
-        if size == 0:
-            raise InvalidParameter(field="file", reason="no bytes came")
-        await asyncio.to_thread(upload.keep)
-    except StoreWriteFailed as error:
-        upload.drop()
-        raise WalUnavailable(reason=str(error)) from error
-    except BaseException:
-        upload.drop()
-        raise
-    kind = sniffed(head)
-    whole = bytes(picture) if size <= limits.IMAGE_BYTES_MAX else b""
-    return StoreBlob(
-        blob_id=format_id("blob", raw),
-        size_bytes=size,
-        sha256=digest.hexdigest(),
-        content_type=request.content_type,
-        sniffed=kind,
-        digest=engine.vault.tenant(tenant_no).mac(b"blob", digest.digest()),
-        key=key,
-        filename=request.filename,
-        perceptual_hash=await asyncio.to_thread(perceptual_hash, kind, whole),
-    )
-
-
-class Storing:
-    """A proposal to enter a blob into the log."""
-
-    entry_count = 1
-    byte_count = 1024
-
-    def __init__(
-        self, engine: "Engine", caller: Caller, decision: Decision, stored: StoreBlob
-    ) -> None:
-        self._engine = engine
-        self._caller = caller
-        self._decision = decision
-        self._stored = stored
-
-    def decide(self, desk: Desk) -> BlobRecord:
-        """The blob that holds these bytes: the one there is, or this one."""
-        tenant_no = desk.tenant_no(self._caller)
-        known = desk.overlay.get(tenant_no, "blob_digests", self._stored.digest)
-        raw = known.raw if known is not None else parse_id("blob", self._stored.blob_id)
-        assert raw is not None
-        if known is None:
-            desk.add(self._caller, Directive(command=self._stored))
-        desk.audit(self._caller, self._decision, About(status=201))
-        row = desk.overlay.get(tenant_no, "blobs", raw)
-        assert row is not None, "a digest leads to a blob"
-        return _record(format_id("blob", raw), row)
 
 
 class Dropping:
@@ -230,15 +132,3 @@ def _require_sight(
     if row.by == caller.actor and not scopes:
         return
     policy.require(engine, caller, "policy.administer.tenant")
-
-
-def _record(blob_id: str, row: BlobRow) -> BlobRecord:
-    return BlobRecord(
-        blob_id=blob_id,
-        size_bytes=row.size_bytes,
-        content_type=row.content_type,
-        sha256=row.sha256,
-        created_at=row.at,
-        filename=row.filename,
-        perceptual_hash=row.perceptual_hash,
-    )

@@ -15,7 +15,7 @@ from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import Experience
 from schemas.envelope import BulkRequest, Envelope, checked, full_envelopes, scopes_of
-from schemas.errors import IdempotencyConflict, InvalidEnvelope, PolicyDenied, WalUnavailable
+from schemas.errors import IdempotencyConflict, InvalidEnvelope, WalUnavailable
 from schemas.ids import parse_id
 from schemas.receipts import BulkReceipt, Receipt
 
@@ -76,7 +76,7 @@ async def capture(engine: "Engine", caller: Caller, request: CaptureRequest) -> 
     started = engine.clock.elapsed_s()
     _require_level(engine, caller, request.envelope.scope)
     envelope = checked(request.envelope)
-    _require_identities(engine, caller, envelope)
+    policy.require_identities(engine, caller, envelope)
     proposal = Experiences(engine, caller, decision, family=EXPERIENCE_FAMILY, envelopes=[envelope])
     written: Written = (await engine.committer.submit(proposal))[0]
     capture_ms = (engine.clock.elapsed_s() - started) * 1000
@@ -95,7 +95,7 @@ async def capture_bulk(
     envelopes = full_envelopes(request.bulk)
     envelopes = [checked(envelope, f"items[{at}].") for at, envelope in enumerate(envelopes)]
     for at, envelope in enumerate(envelopes):
-        _require_identities(engine, caller, envelope, f"items[{at}].")
+        policy.require_identities(engine, caller, envelope, f"items[{at}].")
     order = list(range(len(envelopes)))
     if request.bulk.ordering == "strict_temporal":
         order.sort(key=lambda at: envelopes[at].context.observed_at)
@@ -116,24 +116,6 @@ def _require_level(engine: "Engine", caller: Caller, scope: str) -> None:
         return
     if policies.is_elevated(caller.tenant, caller.actor, scope):
         policy.require(engine, caller, "scope.write.elevated", scope)
-
-
-def _require_identities(engine: "Engine", caller: Caller, envelope: Envelope, at: str = "") -> None:
-    """Writing for or about someone else is a capability of its own (001 §3.5.1)."""
-    actor = envelope.observed_actor.id if envelope.observed_actor else caller.actor
-    if actor != caller.actor:
-        policy.require(engine, caller, "scope.write.on_behalf_of", envelope.scope)
-    if envelope.subject is not None and envelope.subject.id != actor:
-        policy.require(engine, caller, "scope.write.about_other", envelope.scope)
-    into = envelope.directives.consolidate_into if envelope.directives else None
-    if into is None:
-        return
-    try:
-        policy.require(engine, caller, "scope.write", into)
-    except PolicyDenied as denied:
-        # 001 §18.2(12): refused at validation time, not as a denial.
-        field = f"{at}directives.consolidate_into"
-        raise InvalidEnvelope(field=field, reason=denied.message) from denied
 
 
 def identity_of(envelope: Envelope) -> bytes:

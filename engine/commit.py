@@ -16,7 +16,7 @@ import msgspec
 from engine.audit import About, Pending, Trail
 from engine.clock import Clock, Stamps
 from engine.lifecycle import Lifecycle, Note
-from engine.state.directory import Directory
+from engine.notices import notes_of
 from engine.state.kv import Batch, StoreError, StoreWriteFailed
 from engine.state.log import Draft, KvLog
 from engine.state.names import ACTOR, SCOPE, TENANT, Names
@@ -29,17 +29,15 @@ from schemas.entry import (
     KINDS,
     SCHEMA_VERSION,
     Body,
-    Cancel,
     Directive,
     Entry,
     Experience,
-    Park,
-    SetPolicy,
     Unpark,
+    into_scope_of,
     scope_of,
 )
 from schemas.errors import EngineError, Internal, Overloaded, WalUnavailable
-from schemas.ids import format_id, parse_id, uuid7
+from schemas.ids import format_id, uuid7
 from schemas.times import from_us
 
 encode_body = msgspec.msgpack.Encoder().encode
@@ -108,7 +106,7 @@ class Desk:
         recorded_us = made.stamps.next_us()
         raw = uuid7(recorded_us, made.clock.entropy())
         tenant_no = made.names.number(TENANT, 0, caller.tenant)
-        scope = scope_of(body)
+        scope, into = scope_of(body), into_scope_of(body)
         entry = Entry(
             offset=self.first + len(self.drafts),
             id=raw,
@@ -121,6 +119,8 @@ class Desk:
             recorded_at=from_us(recorded_us),
             kind=KINDS[type(body)],
             body=body,
+            into_scope=into,
+            into_scope_no=made.names.number(SCOPE, tenant_no, into) if into else 0,
         )
         fold_inline(entry, made.inline.projectors, self.overlay)
         self.entries.append(entry)
@@ -175,7 +175,6 @@ class Committer:
         self,
         *,
         log: KvLog,
-        directory: Directory,
         trail: Trail,
         names: Names,
         inline: Unit,
@@ -183,7 +182,7 @@ class Committer:
         clock: Clock,
     ) -> None:
         self.log = log
-        self.directory = directory
+        self.directory = log.directory
         self.trail = trail
         self.names = names
         self.inline = inline
@@ -353,34 +352,11 @@ class Committer:
             self._announce_directive(batch, entry, body)
 
     def _announce_directive(self, batch: Batch, entry: Entry, body: Directive) -> None:
-        command = body.command
-        if isinstance(command, Unpark):
+        if isinstance(body.command, Unpark):
             # What is taken back in and the rebuild that takes it are durable together.
             batch.put("meta", build_request("staged"), b"1")
-            return
-        event: bytes | None = None
-        if isinstance(command, Cancel):
-            name, event = "cancelled", parse_id("evt", command.event_id)
-            payload: dict[str, Any] = {"stages_cancelled": command.stages}
-        elif isinstance(command, Park):
-            name, event = "parked", parse_id("evt", command.event_id)
-            payload = {
-                "projector": command.projector,
-                "error": command.error,
-                "attempts": command.attempts,
-            }
-        elif isinstance(command, SetPolicy):
-            name = "policy_changed"
-            document = command.document
-            payload = {
-                "tier": command.tier,
-                "scope_or_actor": command.target,
-                "capability_diff": {"allow": document.allow, "deny": document.deny},
-            }
-        else:
-            return
-        note = Note(name, body.scope, event, None, None, payload)
-        self.lifecycle.add(batch, entry.tenant_no, note)
+        for note in notes_of(body):
+            self.lifecycle.add(batch, entry.tenant_no, note)
 
 
 class _Record:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine import announcer, audit, daemon, lifecycle
+from engine import announcer, audit, daemon, follow, lifecycle
 from engine.annotator import Annotator
 from engine.announcer import Announcer
 from engine.audit import Trail, days_of
@@ -18,21 +18,29 @@ from engine.commit import Committer, Desk
 from engine.cursor import Cursors
 from engine.daemon import Daemon, run_in_loop
 from engine.disk import Disk
+from engine.embedders import load_embedder, load_past
 from engine.entries import EntryReader
+from engine.exports import run_export
+from engine.imports import run_import
+from engine.indexer import Indexer, Served
 from engine.issuers import load_issuers
+from engine.jobs import Jobs
 from engine.keeper import Keeper
 from engine.lifecycle import Lifecycle
 from engine.models import Model
+from engine.packs import Packs
 from engine.policy import Policies
 from engine.rates import Rates
 from engine.rebuild import rebuild_inline
-from engine.settings import Settings, preset_of
+from engine.settings import Settings, embedder_of, preset_of
 from engine.shared_rates import SharedRates
 from engine.state import log as log_state
 from engine.state import names as names_state
 from engine.state.anchors import Anchors
 from engine.state.blob_files import Blobs, FileBlobs, MemoryBlobs
 from engine.state.directory import Directory
+from engine.state.generations import Generations
+from engine.state.index import Embedder, TextIndex, VectorIndex
 from engine.state.integrity import check_tail
 from engine.state.keys import load_secret, sync_directory, write_durably
 from engine.state.kv import KV, StoreError
@@ -59,6 +67,7 @@ FAMILIES = (
     *daemon.FAMILIES,
     *announcer.FAMILIES,
     *audit.FAMILIES,
+    *follow.FAMILIES,
 )
 __all__ = ["Engine", "Projection", "StoreError", "Stores", "assemble", "open_engine", "open_stores"]
 
@@ -91,6 +100,8 @@ class Stores:
     anchors: Anchors | None = None
     disk: Disk | None = None
     blobs: Blobs = field(default_factory=MemoryBlobs)
+    index: Path | None = None
+    """Where the files of the indexes lie; None keeps them in memory."""
 
     def close(self) -> None:
         """Release both databases."""
@@ -111,13 +122,14 @@ class Engine:
     vault: Vault
     names: Names
     log: KvLog
-    directory: Directory
     inline: Unit
     staged: Unit
     lifecycle: Lifecycle
     committer: Committer
     trail: Trail
     daemon: Daemon
+    indexer: Indexer
+    jobs: Jobs
     keeper: Keeper
     model: Model | None
     annotator: Annotator | None
@@ -126,12 +138,38 @@ class Engine:
     shared_rates: SharedRates | None
     verifier: Verifier | None
     cursors: Cursors
+    packs: Packs
     entries: EntryReader
+
+    @property
+    def directory(self) -> Directory:
+        """Where in the log things are."""
+        return self.log.directory
 
     @property
     def blobs(self) -> Blobs:
         """Where bytes lie that are no text."""
         return self.stores.blobs
+
+    @property
+    def served(self) -> Served:
+        """Text, vectors and embedder of one generation: ask once a request, for they may swap."""
+        return self.indexer.served()
+
+    @property
+    def text(self) -> TextIndex:
+        """Documents by their words."""
+        return self.served.text
+
+    @property
+    def vectors(self) -> VectorIndex:
+        """Documents by their meaning."""
+        return self.served.vectors
+
+    @property
+    def embedder(self) -> Embedder:
+        """The model that made the vectors."""
+        return self.served.embedder
 
     def entry_of(self, row: Row) -> Entry:
         """A row of the log as an entry."""
@@ -170,7 +208,15 @@ def open_stores(settings: Settings, *, read_only: bool = False) -> Stores:
         kv.close()
         raise
     blobs = FileBlobs(data / "blobs")
-    return Stores(kv=kv, vault_kv=vault_kv, master=master, anchors=anchors, disk=disk, blobs=blobs)
+    return Stores(
+        kv=kv,
+        vault_kv=vault_kv,
+        master=master,
+        anchors=anchors,
+        disk=disk,
+        blobs=blobs,
+        index=data / "index",
+    )
 
 
 def _check_format(data: Path) -> None:
@@ -203,20 +249,11 @@ def assemble(
     entries = EntryReader(names)
     inline, staged = Unit(kv, "inline", projection.inline), Unit(kv, "staged", projection.staged)
     policies = Policies(preset_of(settings), inline, names)
-    kept_days = days_of(policies.preset.audit_retention)
-    trail = Trail(kv, vault, names, clock, retention_days=kept_days)
-    trail.stores_body_bytes = policies.stores_body_bytes
+    trail = _trail(kv, vault, names, clock, policies)
     committer = Committer(
-        log=log,
-        directory=log.directory,
-        trail=trail,
-        names=names,
-        inline=inline,
-        lifecycle=bus,
-        clock=clock,
+        log=log, trail=trail, names=names, inline=inline, lifecycle=bus, clock=clock
     )
-    redis_url = settings.redis_url
-    shared_rates = None if redis_url is None else SharedRates(redis_url.secret, clock)
+    shared_rates = _shared_rates(settings, clock)
     rates = Rates(policies, clock, shared=shared_rates)
     committer.on_control = _control_listener(policies, rates, bus)
     runner = Daemon(
@@ -238,13 +275,14 @@ def assemble(
         vault=vault,
         names=names,
         log=log,
-        directory=log.directory,
         inline=inline,
         staged=staged,
         lifecycle=bus,
         committer=committer,
         trail=trail,
         daemon=runner,
+        jobs=Jobs({"import": run_import, "export": run_export}),
+        indexer=_indexer(settings, stores, follow.Sources(kv, log, staged, names, vault, clock)),
         keeper=keeper,
         model=model,
         annotator=None if model is None else Annotator(model, kv, committer, vault),
@@ -253,8 +291,31 @@ def assemble(
         shared_rates=shared_rates,
         verifier=_verifier(settings, clock, inline, names),
         cursors=Cursors(stores.master),
+        packs=Packs(stores.master, clock),
         entries=entries,
     )
+
+
+def _trail(kv: KV, vault: Vault, names: Names, clock: Clock, policies: Policies) -> Trail:
+    kept_days = days_of(policies.preset.audit_retention)
+    trail = Trail(kv, vault, names, clock, retention_days=kept_days)
+    trail.stores_body_bytes = policies.stores_body_bytes
+    return trail
+
+
+def _shared_rates(settings: Settings, clock: Clock) -> SharedRates | None:
+    redis_url = settings.redis_url
+    return None if redis_url is None else SharedRates(redis_url.secret, clock)
+
+
+def _indexer(settings: Settings, stores: Stores, sources: follow.Sources) -> Indexer:
+    kind, key = embedder_of(settings), settings.embed_key
+
+    def load() -> Embedder:
+        secret = None if key is None else key.value
+        return load_embedder(kind, settings.embed_url, settings.embed_model or "", secret)
+
+    return Indexer(sources, Generations(stores.kv, stores.index), load, kind)
 
 
 def _control_listener(
@@ -302,6 +363,7 @@ async def start(engine: Engine, *, run_daemon: bool = True) -> None:
     rebuild_inline(engine.inline, engine.log, engine.entry_of)
     sweep(engine)
     engine.daemon.prepare()
+    engine.indexer.prepare(load_past)
     loop = asyncio.get_running_loop()
     engine.lifecycle.bind(loop)
     engine.lifecycle.reached("captured", engine.log.head())
@@ -309,12 +371,18 @@ async def start(engine: Engine, *, run_daemon: bool = True) -> None:
         loop, lambda: engine.committer.submit(_ParkProposal(entry, failed, attempts))
     )
     engine.committer.on_durable = engine.daemon.wake
+    engine.daemon.on_folded = engine.indexer.wake
+    engine.indexer.on_indexed = engine.daemon.announcer.indexed
     # The daemon is a thread of pure Python: with the default of 5 ms it would hold the event loop
     # up for that long whenever both have work.
     sys.setswitchinterval(_SWITCH_S)
     if run_daemon:
+        engine.daemon.announcer.waits_for_index = True
+        engine.indexer.start()
         engine.daemon.start()
     engine.keeper.start(loop)
+    if run_daemon:
+        engine.jobs.resume(engine)
     if engine.annotator is not None:
         engine.annotator.prepare()
         if run_daemon:
@@ -326,12 +394,14 @@ async def start(engine: Engine, *, run_daemon: bool = True) -> None:
 async def close(engine: Engine) -> None:
     """Drain, stop, anchor, close: what was acknowledged is on the disk, the lock is free."""
     engine.lifecycle.close_all()
+    await engine.jobs.stop()
     if engine.annotator is not None:
         await engine.annotator.stop()
     if engine.shared_rates is not None:
         await engine.shared_rates.stop()
     await engine.committer.drained()
     await asyncio.to_thread(engine.daemon.stop)
+    await asyncio.to_thread(engine.indexer.stop)
     await engine.committer.drained()
     engine.committer.flush()
     await engine.committer.drained()

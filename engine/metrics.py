@@ -28,6 +28,7 @@ class _Collector:
         """Every metric, now."""
         yield from self._log()
         yield from self._projection()
+        yield from self._indexes()
         yield from self._http()
 
     def _log(self) -> Iterator[Metric]:
@@ -60,6 +61,7 @@ class _Collector:
                 lag.add_metric([projector.name], max(0, head - unit.cursor))
         yield lag
         done = engine.daemon.processed_entries
+        yield _counter("strata_job_failures", "Jobs that a bug ended.", engine.jobs.failures)
         yield _counter("strata_projected_entries", "Entries folded by the daemon.", done)
         streams = engine.lifecycle.subscriber_count
         yield _gauge("strata_lifecycle_subscribers", "Open lifecycle streams.", streams)
@@ -68,6 +70,16 @@ class _Collector:
         if engine.shared_rates is not None:
             meaning = "1 while Redis keeps the rate limits, 0 while each server keeps its share."
             yield _gauge("strata_rates_shared", meaning, float(engine.shared_rates.is_shared))
+
+    def _indexes(self) -> Iterator[Metric]:
+        index = self._engine.indexer.health()
+        yield _gauge("strata_index_lag_entries", "Entries not yet indexed.", index.lag_entries)
+        yield _gauge("strata_index_documents", "Documents indexed.", index.documents)
+        yield _gauge("strata_index_generation", "Generation that is read.", index.generation)
+        yield _gauge("strata_index_segments", "Segments of the text index.", index.segments)
+        yield _gauge("strata_index_blocks_bytes", "Vectors in memory.", index.blocks_bytes)
+        building = float(index.building is not None)
+        yield _gauge("strata_index_building", "1 while a generation is built.", building)
 
     def _http(self) -> Iterator[Metric]:
         labels = ["method", "path", "status"]

@@ -14,7 +14,8 @@ from engine.state.names import SCOPE, TENANT, Names
 from engine.state.views import Unit
 from projectors.control import DEPLOYMENT_KEY, TENANT_KEY, ScopeRow, policy_key, scope_key
 from schemas.caller import SYSTEM, Caller, Decision
-from schemas.errors import Denied, NotAMember, NotFound, PolicyDenied
+from schemas.envelope import Envelope
+from schemas.errors import Denied, InvalidEnvelope, NotAMember, NotFound, PolicyDenied
 from schemas.policy import CAPABILITIES, OPERATOR_ONLY, PolicyDocument
 from schemas.scope import ancestors
 from schemas.token import Grant
@@ -387,3 +388,21 @@ def require(
     if scope is not None:
         policies.check_membership(caller, capability, scope)
     return decision
+
+
+def require_identities(engine: "Engine", caller: Caller, envelope: Envelope, at: str = "") -> None:
+    """Writing for or about someone else is a capability of its own (001 §3.5.1)."""
+    actor = envelope.observed_actor.id if envelope.observed_actor else caller.actor
+    if actor != caller.actor:
+        require(engine, caller, "scope.write.on_behalf_of", envelope.scope)
+    if envelope.subject is not None and envelope.subject.id != actor:
+        require(engine, caller, "scope.write.about_other", envelope.scope)
+    into = envelope.directives.consolidate_into if envelope.directives else None
+    if into is None:
+        return
+    try:
+        require(engine, caller, "scope.write", into)
+    except PolicyDenied as denied:
+        # 001 §18.2(12): refused at validation time, not as a denial.
+        field = f"{at}directives.consolidate_into"
+        raise InvalidEnvelope(field=field, reason=denied.message) from denied

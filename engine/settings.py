@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from engine.embedders import KINDS, Kind
 from engine.presets import PRESETS, Preset, PresetError, load_preset
 from schemas import limits
 
@@ -58,9 +59,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tenants: tuple[str, ...] = ()
     enable_experimental: bool = False
     redis_url: RedisUrl | None = None
+    embedder: Kind | None = None
+    embed_url: str | None = None
+    embed_model: str | None = None
+    embed_key: Secret | None = None
     llm_url: str | None = None
     llm_model: str | None = None
     llm_key: Secret | None = None
+    import_folder: Path | None = None
+    import_urls: bool = False
     sources: dict[str, str] = {}
 
 
@@ -77,9 +84,15 @@ ENVIRONMENT: Final = {
     "tenants": "CORTEX_TENANTS",
     "enable_experimental": "CORTEX_ENABLE_EXPERIMENTAL",
     "redis_url": "CORTEX_REDIS_URL",
+    "embedder": "CORTEX_EMBEDDER",
+    "embed_url": "CORTEX_EMBED_URL",
+    "embed_model": "CORTEX_EMBED_MODEL",
+    "embed_key": "CORTEX_EMBED_KEY",
     "llm_url": "CORTEX_LLM_URL",
     "llm_model": "CORTEX_LLM_MODEL",
     "llm_key": "CORTEX_LLM_KEY",
+    "import_folder": "CORTEX_IMPORT_FOLDER",
+    "import_urls": "CORTEX_IMPORT_URLS",
 }
 """Each setting's name in the environment."""
 
@@ -96,9 +109,15 @@ MEANING: Final = {
     "enable_experimental": "1 serves experimental endpoints in the cloud presets too",
     "ballast_mb": "space held back so that a full disk can be opened again, in MiB",
     "redis_url": "Redis through which several servers keep one rate limit; none: each its own",
+    "embedder": f"model of the vectors: {', '.join(KINDS)}; unset, http where an address is set",
+    "embed_url": "address of an OpenAI-compatible API, as https://host/v1",
+    "embed_model": "name of the model at that address",
+    "embed_key": "key for that address; printed as ***",
     "llm_url": "address of an OpenAI-compatible API whose model reads events, as https://host/v1",
     "llm_model": "name of the model at that address",
     "llm_key": "key for that address; printed as ***",
+    "import_folder": "folder whose files an import may name by path",
+    "import_urls": "1 lets imports fetch https addresses of the open internet",
 }
 
 
@@ -131,18 +150,21 @@ def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
     for name in ("port", "disk_low_water_mb", "ballast_mb"):
         if name in values:
             values[name] = _whole_number(values[name], sources[name])
-    for name in ("data", "issuers_file", "policy_file"):
+    for name in ("data", "issuers_file", "policy_file", "import_folder"):
         if name in values:
             values[name] = Path(values[name])
     if "tenants" in values:
         values["tenants"] = tuple(part for part in str(values["tenants"]).split(",") if part)
-    if "enable_experimental" in values:
-        values["enable_experimental"] = str(values["enable_experimental"]) in ("1", "true", "True")
+    for name in ("enable_experimental", "import_urls"):
+        if name in values:
+            values[name] = str(values[name]) in ("1", "true", "True")
     if "redis_url" in values:
         values["redis_url"] = _redis_url(str(values["redis_url"]), sources["redis_url"])
-    if "llm_key" in values:
-        values["llm_key"] = Secret(str(values["llm_key"]))
+    for name in ("embed_key", "llm_key"):
+        if name in values:
+            values[name] = Secret(str(values[name]))
     settings = Settings(**values, sources=sources)
+    _check_embedder(settings)
     _check_llm(settings)
     if settings.preset not in PRESETS:
         raise SettingsError(
@@ -158,6 +180,28 @@ def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
     if not 0 <= settings.port <= 65535:
         raise SettingsError(f"{sources['port']}: a port is 0 to 65535")
     return settings
+
+
+def embedder_of(settings: Settings) -> Kind:
+    """Which model makes the vectors."""
+    if settings.embedder is not None:
+        return settings.embedder
+    return KINDS[0] if settings.embed_url is None else "http"
+
+
+def _check_embedder(settings: Settings) -> None:
+    source = settings.sources["embedder"]
+    if settings.embedder not in (None, *KINDS):
+        raise SettingsError(
+            f"{source}: no embedder {settings.embedder!r}; one of {', '.join(KINDS)}"
+        )
+    if embedder_of(settings) != "http":
+        return
+    address = urlsplit(settings.embed_url or "")
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise SettingsError("CORTEX_EMBED_URL: an address is as https://host/v1")
+    if not settings.embed_model:
+        raise SettingsError("CORTEX_EMBED_MODEL: the model at CORTEX_EMBED_URL has no name")
 
 
 def _check_llm(settings: Settings) -> None:

@@ -9,10 +9,11 @@ from projectors.blobs import BLOBS
 from projectors.control import CONTROL
 from projectors.derives import DERIVES
 from projectors.episodes import EPISODES, SEALS
+from projectors.jobs import JOBS
 from projectors.phrases import PHRASES
 from projectors.vocabularies import VOCABULARIES, VOCABULARIES_INLINE
 
-INLINE: tuple[Projector, ...] = (CONTROL, BLOBS, VOCABULARIES_INLINE, PHRASES)
+INLINE: tuple[Projector, ...] = (CONTROL, BLOBS, JOBS, VOCABULARIES_INLINE, PHRASES)
 
 STAGES: tuple[Stage, ...] = (
     Stage("extracted", (VOCABULARIES, EPISODES, DERIVES)),

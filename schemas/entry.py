@@ -6,6 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from schemas.envelope import Envelope
+from schemas.jobs import CancelJob, EndJob, MoveJob, StartJob
 from schemas.policy import PolicyDocument
 from schemas.scope import ActorId, ScopePath
 from schemas.temporal import Phrase
@@ -195,6 +196,10 @@ Command = (
     | Tick
     | StoreBlob
     | DropBlob
+    | StartJob
+    | MoveJob
+    | CancelJob
+    | EndJob
 )
 
 

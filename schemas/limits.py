@@ -191,6 +191,13 @@ CANDIDATES_MAX: Final = 64
 CANDIDATE_CHARS_MAX: Final = 200
 """An object phrase longer than this is a paragraph, not a value."""
 
+SENTENCE_CHARS_MAX: Final = 1500
+"""Of one sentence, what is read and kept beside the facts it told: a longer one is a list or a log,
+and its end adds little."""
+
+NAMES_MAX: Final = 16
+"""Names taken from one text besides those its facts are about: each becomes an entity."""
+
 TOPICS_MAX: Final = 6
 """Stems an entry is about: a longer list makes every episode's topics alike."""
 

@@ -20,6 +20,7 @@ PARAMETERS_MAX = 7
 BROAD_EXCEPTS: dict[str, str] = {
     "api/endpoint.py": "thrown on into the coroutine that was waiting, which raises it again",
     "engine/follow.py": "a document that cannot be made is counted, in health, and holds up none",
+    "engine/jobs.py": "the job's own row says what went wrong, and a metric counts it",
     "engine/commit.py": "a bug in one proposal fails that caller with INTERNAL, not the batch",
     "projectors/fold.py": "becomes ProjectorFailed with the entry named; the daemon parks it",
 }
@@ -51,7 +52,8 @@ VERBS = (
     "engine/rules.py",
     "engine/scopes.py",
     "engine/pruning.py",
-    "engine/transfer.py",
+    "engine/exports.py",
+    "engine/imports.py",
     "engine/vocabularies.py",
     "engine/watch.py",
 )
@@ -61,6 +63,9 @@ NOT_VERBS: dict[str, str] = {
     "engine/layers/lookup.py": "finds a record for a verb, and asks about the scope it lives in",
     "engine/layers/pages.py": "walks a layer for a verb that has asked",
     "engine/policy.py": "it is what the verbs ask",
+    "engine/intake.py": "verbs keep bytes with it, and have asked",
+    "engine/jobs.py": "verbs begin and end jobs with it, and have asked",
+    "engine/sources.py": "a job reads with it what its verb has asked for",
     "engine/reach.py": "finds the scopes of a view, and asks about each",
 }
 """Modules with public functions that begin `engine, caller` and are no verbs: path → why."""

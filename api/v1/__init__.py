@@ -3,6 +3,7 @@
 from api.endpoint import Endpoint
 from api.v1 import (
     admin,
+    answer,
     audit,
     blobs,
     episodes,
@@ -13,7 +14,9 @@ from api.v1 import (
     phrases,
     policy,
     problems,
+    recall,
     scopes,
+    transfer,
     vocabularies,
 )
 
@@ -21,7 +24,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *experience.ENDPOINTS,
     *events.ENDPOINTS,
     *episodes.ENDPOINTS,
+    *recall.ENDPOINTS,
+    *answer.ENDPOINTS,
     *blobs.ENDPOINTS,
+    *transfer.ENDPOINTS,
     *lifecycle.ENDPOINTS,
     *scopes.ENDPOINTS,
     *vocabularies.ENDPOINTS,

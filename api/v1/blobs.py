@@ -5,7 +5,8 @@ from itertools import chain
 
 from api.endpoint import STABLE, Call, Endpoint, Reply
 from api.multipart import file_part
-from engine.blobs import BlobReading, UploadRequest, drop_blob, get_blob, upload_blob
+from engine.blobs import BlobReading, drop_blob, get_blob, upload_blob
+from engine.intake import UploadRequest
 from schemas import limits
 from schemas.blobs import BlobRecord
 from schemas.errors import (

@@ -26,6 +26,7 @@ BODIES = {f"/v1/policy/{tier}": {"allow": ["*"]} for tier in ("deployment", "sco
     "/v1/vocabularies/{name}": VOCABULARY,
     "/v1/temporal/phrases": PHRASE,
 }
+IMPORT = {"scope_template": "org:imported", "source": {"inline": []}}
 PLAIN = {endpoint: re.sub(r":\w+(?=\})", "", endpoint.path) for endpoint in ENDPOINTS}
 
 
@@ -99,6 +100,8 @@ def test_every_documented_operation_answers(api, capture, envelope, scope, endpo
         "/v1/experience": envelope(),
         "/v1/experience/bulk": {"items": [envelope()]},
         "/v1/scopes": {"path": scope},
+        **{f"/v1/import/{name}": IMPORT for name in ("mem0", "zep", "letta", "openai", "jsonl")},
+        "/v1/export": {"scope": scope},
         "/v1/audit/verify": {"audit_id": fill["audit_id"], "body": ""},
     }
     takes_scope = "scope" in endpoint.query.__struct_fields__
@@ -108,6 +111,10 @@ def test_every_documented_operation_answers(api, capture, envelope, scope, endpo
         "/v1/scopes": {"path": scope, "records": "keep"} if endpoint.method == "DELETE" else {},
         "/v1/scopes/members": {"path": scope},
     }.get(endpoint.path, {"scope": scope} if takes_scope else None)
+    if "import_id" in PLAIN[endpoint]:
+        fill["import_id"] = api.post("/v1/import/mem0", json=IMPORT).json()["import_id"]
+    if "export_id" in PLAIN[endpoint]:
+        fill["export_id"] = api.post("/v1/export", json={"scope": scope}).json()["export_id"]
     if "blob_id" in PLAIN[endpoint]:
         fill["blob_id"] = api.post("/v1/blobs", content=scope.encode()).json()["blob_id"]
     answer = api.request(

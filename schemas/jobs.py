@@ -1,0 +1,56 @@
+"""What is long work, and how far has it come?  Jobs: their state is in the log."""
+
+from typing import Any, Literal
+
+import msgspec
+
+JobKind = Literal["import", "export", "erasure"]
+JobStatus = Literal["running", "cancelling", "completed", "failed", "cancelled"]
+PREFIX_OF: dict[str, str] = {"import": "imp", "export": "exp", "erasure": "erasure"}
+"""The id of a job says what it is (001 §3.6)."""
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A row that could not be taken; the others were (001 §8.11.6)."""
+
+    line: int
+    error: str
+    detail: str = ""
+
+
+class StartJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="start_job"):
+    """Long work begins, with what its caller may: it goes on when the caller is gone."""
+
+    job_id: str
+    kind: JobKind
+    request: dict[str, Any]
+    capabilities: list[str] | None = None
+    grants: list[str] | None = None
+
+
+class MoveJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="move_job"):
+    """How far it has come: from `position` on it is resumed after a restart."""
+
+    job_id: str
+    kind: JobKind
+    processed: int
+    total: int
+    position: str = ""
+    phase: str = ""
+    problems: list[Problem] = []
+    counts: dict[str, int] = {}
+
+
+class CancelJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="cancel_job"):
+    """It should stop where it can."""
+
+    job_id: str
+
+
+class EndJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="end_job"):
+    """It is over, one way or another."""
+
+    job_id: str
+    kind: JobKind
+    status: Literal["completed", "failed", "cancelled"]
+    summary: dict[str, Any] = {}
