@@ -12,7 +12,7 @@ from msgspec import UNSET
 from projectors.text.candidates import Candidate, Extraction, Mention, Passage, Value
 from projectors.text.exact import from_json, from_model, from_triple, mention_of
 from projectors.text.passages import passages, topics
-from projectors.text.prose import statements
+from projectors.text.prose import statements as read_prose
 from projectors.text.speakers import speakers_of
 from schemas import limits
 from schemas.entry import Annotation, Entry, Experience
@@ -93,7 +93,7 @@ def _stated(envelope: Envelope, caller: str, text: str) -> Iterable[Candidate]:
             return from_triple(content.triple)
         case JsonContent() if isinstance(content.data, dict | list):
             return from_json(content.data, speakers.me or mention_of(caller))
-    return statements(text, speakers, envelope.context.observed_at)
+    return read_prose(text, speakers, envelope.context.observed_at)
 
 
 def _mentioned(candidates: Iterable[Candidate]) -> tuple[Mention, ...]:
