@@ -161,34 +161,40 @@ class Draft:
     """What a projector has said so far about an entry, on top of what it may look up.
 
     Changes reach the view when the projector is done with the entry; one that moves a row more than
-    once sees its own here, and says each row once, as it came out.
+    once sees its own here, and says each row once, as it came out. Rows are looked up once.
     """
 
-    __slots__ = ("_said", "_view")
+    __slots__ = ("_rows", "_said", "_view")
 
     def __init__(self, view: View) -> None:
         self._view = view
+        self._rows: dict[tuple[str, bytes], Any | None] = {}
         self._said: dict[tuple[str, bytes], Put | Drop] = {}
 
     def get(self, table: str, key: bytes) -> Any | None:
         """The row's value as it would be after what was said, or None."""
-        said = self._said.get((table, key))
-        if said is None:
-            return self._view.get(table, key)
-        return said.value if isinstance(said, Put) else None
+        place = (table, key)
+        if place in self._rows:
+            return self._rows[place]
+        value = self._rows[place] = self._view.get(table, key)
+        return value
 
     def put(self, table: str, key: bytes, value: msgspec.Struct) -> None:
         """This row is now so."""
+        self._rows[table, key] = value
         self._said[table, key] = Put(table=table, key=key, value=value)
 
     def drop(self, table: str, key: bytes) -> None:
         """This row is gone."""
+        self._rows[table, key] = None
         self._said[table, key] = Drop(table=table, key=key)
 
     def take(self, changes: Iterable[Put | Drop]) -> None:
         """Say what others put into words."""
         for change in changes:
-            self._said[change.table, change.key] = change
+            place = (change.table, change.key)
+            self._rows[place] = change.value if isinstance(change, Put) else None
+            self._said[place] = change
 
     def changes(self) -> tuple[Change, ...]:
         """All that was said, in the order in which the rows were first touched."""

@@ -11,6 +11,7 @@ So what is current is one `get`, and what was known as of an earlier moment is s
 
 from collections.abc import Iterator
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 
 import msgspec
@@ -104,6 +105,7 @@ def moved(layer: str, offset: int, ids: list[str], superseded: list[str] | None 
     return Put(table=f"{layer}_moved", key=b"", value=row)
 
 
+@lru_cache(maxsize=4096)
 def name_key(*names: str) -> bytes:
     """Names are personal and stay out of keys: a row is found by their hash."""
     return sha256("\0".join(names).encode(errors="surrogatepass")).digest()[:16]

@@ -6,6 +6,7 @@ made: for entries that is the order of the log.
 """
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -63,6 +64,7 @@ def format_id(prefix: str, raw: bytes) -> str:
     return f"{prefix}_{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
+@lru_cache(maxsize=4096)
 def parse_id(prefix: str, text: str) -> bytes | None:
     """The sixteen bytes behind an id of this prefix, or None when the text is not one."""
     if not text.startswith(prefix + "_"):

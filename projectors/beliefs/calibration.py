@@ -40,7 +40,11 @@ def _counted(known: Days, error: int, at_us: int) -> Days:
         kept = (*kept[:-1], Day(today, last.samples + 1, last.errors + error))
     else:
         kept = (*kept, Day(today, 1, error))
-    return Days(kept, at_us)
+    return _summed(kept, at_us)
+
+
+def _summed(days: tuple[Day, ...], last_us: int) -> Days:
+    return Days(days, last_us, sum(one.samples for one in days), sum(one.errors for one in days))
 
 
 def block_of(draft: Draft, family: bytes, at_us: int) -> Calibration:
@@ -55,15 +59,14 @@ def block_of(draft: Draft, family: bytes, at_us: int) -> Calibration:
 
 def _score(known: Days | None, at_us: int) -> Calibration:
     since = at_us // _DAY_US - limits.CALIBRATION_DAYS
-    recent = [one for one in known.days if one.day > since] if known is not None else []
-    samples = sum(one.samples for one in recent)
-    if known is None or not samples:
+    if known is not None and known.days[0].day <= since:
+        known = _summed(tuple(one for one in known.days if one.day > since), known.last_us)
+    if known is None or not known.samples:
         return _NONE
-    score = sum(one.errors for one in recent) / (samples * _ERROR_UNIT)
     return Calibration(
         model=MODEL,
-        brier_score_30d=round(score, 4),
-        samples=samples,
+        brier_score_30d=round(known.errors / (known.samples * _ERROR_UNIT), 4),
+        samples=known.samples,
         last_calibrated_at=from_us(known.last_us),
     )
 

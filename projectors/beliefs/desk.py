@@ -119,57 +119,58 @@ class Desk:
         scale = self.scale(belief)
         assert scale is not None, "a belief is found by its scale"
         against = fact.polarity == "negative"
+        speaker = fact.asserted_by if told is None else self._speaker
+        telling, sources = self._telling(scale, fact, confidence, speaker)
         ends_us = self._known_to(fact, is_told=True)
-        bare = Weighed(
+        weighed = Weighed(
             belief=belief,
             turn=scale.turn,
             against=against,
             lasting=ends_us is None,
             redacted=_is_redacted(fact),
             cited=len(fact.supports),
+            tellings=() if telling is None else (telling,),
         )
-        speaker = fact.asserted_by if told is None else self._speaker
-        weighed, scale = self._told(bare, scale, fact, confidence, speaker)
         self.draft.put("belief_evidence", raw, weighed)
+        mass = weighed.mass
+        start, end = _widened(scale, fact)
         after = _replace(
-            _widened(scale, fact),
+            scale,
+            valid_from_us=start,
+            valid_to_us=end,
+            pro=scale.pro + (0 if against else mass),
+            con=scale.con + (mass if against else 0),
             facts=scale.facts + 1,
             pros=scale.pros + (not against),
             redacted=scale.redacted + weighed.redacted,
             lasting=scale.lasting + weighed.lasting,
             known_to_us=_later(scale.known_to_us, ends_us),
-            shown=_shown(scale.shown, Shown(raw, weighed.mass, against)),
+            shown=_shown(scale.shown, Shown(raw, mass, against)),
+            sources=sources,
+            confirmed=scale.confirmed or self._confirms(belief, scale, telling, against=against),
             held=(*scale.held, raw)[-limits.BELIEF_SUPPORTS_MAX :],
         )
         self._keep(belief, scale, after)
         self._note(belief, fact)
 
-    def _told(
-        self, weighed: Weighed, scale: Scale, fact: Fact, confidence: float, speaker: str | None
-    ) -> tuple[Weighed, Scale]:
-        """One more telling of a fact, on both."""
-        source = _source_of(speaker, scale, against=weighed.against)
+    def _telling(
+        self, scale: Scale, fact: Fact, confidence: float, speaker: str | None
+    ) -> tuple[Telling | None, dict[bytes, int]]:
+        """What one more telling of a fact brings, and the sources with it; None: nothing new."""
+        source = _source_of(speaker, scale, against=fact.polarity == "negative")
         repeats = scale.sources.get(source, 0)
         mass = posterior.mass_of(confidence, fact.trust, repeats)
         if repeats and not mass:
-            return weighed, scale
-        confirmed = scale.confirmed or self._confirms(weighed, scale, repeats)
-        scale = _replace(
-            scale,
-            pro=scale.pro + (0 if weighed.against else mass),
-            con=scale.con + (mass if weighed.against else 0),
-            sources={**scale.sources, source: repeats + 1},
-            confirmed=confirmed,
-        )
-        if len(weighed.tellings) >= limits.BELIEF_TELLINGS_MAX:
-            return _replace(weighed, rest=weighed.rest + mass), scale
-        telling = Telling(self._event, source, mass)
-        return _replace(weighed, tellings=(*weighed.tellings, telling)), scale
+            return None, scale.sources
+        return Telling(self._event, source, mass), {**scale.sources, source: repeats + 1}
 
-    def _confirms(self, weighed: Weighed, scale: Scale, repeats: int) -> bool:
+    def _confirms(
+        self, belief: bytes, scale: Scale, telling: Telling | None, *, against: bool
+    ) -> bool:
         """Whether somebody else says the same: then what was believed turned out right."""
-        said = self.record(weighed.belief)
-        if weighed.against or repeats or not scale.pros or said is None:
+        is_other = telling is not None and telling.source not in scale.sources
+        said = self.record(belief) if is_other and scale.pros and not against else None
+        if said is None:
             return False
         calibration.resolve(self.draft, scale.family, said.confidence, at_us=self.at_us, outcome=1)
         return True
@@ -181,7 +182,7 @@ class Desk:
         kept, after = self._retold(weighed, scale, fact)
         lost = kept is not weighed
         if told is not None and all(one.event != self._event for one in weighed.tellings):
-            kept, after = self._told(kept, after, fact, told, self._speaker)
+            kept, after = self._told(kept, after, fact, told)
         ends_us = self._known_to(fact, is_told=told is not None)
         kept = _replace(
             kept,
@@ -205,6 +206,25 @@ class Desk:
         self._keep(kept.belief, scale, after)
         self._note(kept.belief, fact)
         self.touch(kept.belief).lost |= lost
+
+    def _told(
+        self, weighed: Weighed, scale: Scale, fact: Fact, confidence: float
+    ) -> tuple[Weighed, Scale]:
+        """One more telling of a fact, on both."""
+        telling, sources = self._telling(scale, fact, confidence, self._speaker)
+        if telling is None:
+            return weighed, scale
+        against, belief = weighed.against, weighed.belief
+        after = _replace(
+            scale,
+            pro=scale.pro + (0 if against else telling.mass),
+            con=scale.con + (telling.mass if against else 0),
+            sources=sources,
+            confirmed=scale.confirmed or self._confirms(belief, scale, telling, against=against),
+        )
+        if len(weighed.tellings) >= limits.BELIEF_TELLINGS_MAX:
+            return _replace(weighed, rest=weighed.rest + telling.mass), after
+        return _replace(weighed, tellings=(*weighed.tellings, telling)), after
 
     def _retold(self, weighed: Weighed, scale: Scale, fact: Fact) -> tuple[Weighed, Scale]:
         """Without the tellings that the fact no longer rests on: their events were withdrawn."""
@@ -483,15 +503,14 @@ def _afresh(scale: Scale, fact: Fact) -> Scale:
     )
 
 
-def _widened(scale: Scale, fact: Fact) -> Scale:
+def _widened(scale: Scale, fact: Fact) -> tuple[int, int | None]:
     """Its validity with one more fact: supporting ones say it, and denials while there are none."""
-    start, end = _span(fact)
     if fact.polarity == "negative" and scale.pros:
-        return scale
+        return scale.valid_from_us, scale.valid_to_us
+    start, end = _span(fact)
     if scale.facts and (fact.polarity == "negative" or scale.pros):
-        start = min(start, scale.valid_from_us)
-        end = _latest([end, scale.valid_to_us])
-    return _replace(scale, valid_from_us=start, valid_to_us=end)
+        return min(start, scale.valid_from_us), _latest([end, scale.valid_to_us])
+    return start, end
 
 
 def _latest(ends: Sequence[int | None]) -> int | None:

@@ -154,10 +154,12 @@ class Day(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Days(msgspec.Struct, frozen=True, array_like=True):
-    """The claims of a family resolved lately (`belief_calibration`), oldest day first."""
+    """The claims of a family resolved lately (`belief_calibration`): by day, and in all."""
 
     days: tuple[Day, ...] = ()
     last_us: int = 0
+    samples: int = 0
+    errors: int = 0
 
 
 TABLES: Final[Mapping[str, type[msgspec.Struct]]] = {

@@ -33,6 +33,7 @@ _INTO_MAX = 16
 
 SAME = frozenset({"same_as", "also_known_as", "alias_of", "aka"})
 DIFFERENT = frozenset({"different_from", "not_same_as"})
+_IDENTITY = SAME | DIFFERENT
 
 
 @dataclass(slots=True)
@@ -225,7 +226,7 @@ class Ledger:
         if len(things) != 2:
             return
         relation = relation_of(fact, self._vocabularies)
-        if fact.predicate not in SAME | DIFFERENT and fact.polarity == "positive":
+        if fact.predicate not in _IDENTITY and fact.polarity == "positive":
             self._tie(things[0], things[1], relation, by)
 
     def _tie(self, one: bytes, other: bytes, relation: Relation, by: int) -> None:
@@ -238,8 +239,7 @@ class Ledger:
 
     def _judge(self, fact: Fact, things: Sequence[bytes], *, is_said: bool) -> None:
         """Whether a fact says that two things are one, or are not (001 §7.5.1)."""
-        is_positive = fact.polarity == "positive" and fact.confidence >= 0.5
-        if not is_positive or fact.predicate not in SAME | DIFFERENT:
+        if fact.predicate not in _IDENTITY or fact.polarity == "negative" or fact.confidence < 0.5:
             return
         if len(things) == 2:
             verdict = "same" if fact.predicate in SAME else "different"
@@ -309,13 +309,15 @@ def _score(fact: Fact, at: datetime) -> int:
 
 def _kept(kept: tuple[Kept, ...], one: Kept) -> tuple[Kept, ...]:
     """With one more, or one that is scored anew; of too many the oldest of the weakest goes."""
-    others = tuple(known for known in kept if known.fact != one.fact)
-    if len(others) < limits.CONCEPT_FACTS_KEPT:
-        return (*others, one)
-    weakest = min(range(len(others)), key=lambda at: others[at].score)
-    if others[weakest].score > one.score:
-        return others
-    return (*others[:weakest], *others[weakest + 1 :], one)
+    at, weakest = 0, one.score
+    for place, known in enumerate(kept):
+        if known.fact == one.fact:
+            return (*kept[:place], *kept[place + 1 :], one)
+        if known.score < weakest or (known.score == weakest and at == 0):
+            at, weakest = place + 1, known.score
+    if len(kept) < limits.CONCEPT_FACTS_KEPT:
+        return (*kept, one)
+    return (*kept[: at - 1], *kept[at:], one) if at else kept
 
 
 def _of_predicate(predicate: str) -> Tally:
