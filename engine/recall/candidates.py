@@ -44,11 +44,9 @@ class Question:
 
 @dataclass(frozen=True)
 class Window:
-    """What gathering leaves out beforehand; None is no bound. Half-open on both axes."""
+    """What gathering leaves out beforehand; None is no bound, and the bound itself is outside."""
 
     recorded_until_us: int | None = None
-    observed_from_us: int | None = None
-    observed_to_us: int | None = None
     admits: Callable[[Layer, Block], Any] | None = None
     """A filter on columns: bool[n] for a block, True where a row may be found."""
 
@@ -77,8 +75,10 @@ class Sources:
 class Pool:
     """The candidates of one layer, as columns of equal length, in order of scope and log.
 
-    `session`, `actor` and `role` are numbers of this pool (`actors`, `roles` name them; 0 is none);
-    `row` is the place in the scope's block, so that r and r + 1 of one session are neighbours.
+    `session`, `actor` and `role` are numbers of this pool (`actors`, `roles` name them; 0 is none).
+    `row` is the place in the scope's block, `neighbours` are the rows of what was said in the same
+    session two before, one before, one after and two after it (-1 is none). `matches` tells how
+    well each word of the question is met in each candidate, `importance` how rare the words are.
     """
 
     layer: Layer
@@ -94,6 +94,9 @@ class Pool:
     words: Any  # int32[n]
     is_question: Any  # bool[n]
     vectors: Any  # float32[n, d]
+    neighbours: Any  # int64[n, 4]
+    matches: Any  # float32[n, q]; all zero where a candidate is too long for late interaction
+    importance: Any  # float32[q], sums to 1
     channels: Mapping[str, Any]  # float32[n] each
     actors: Sequence[str]
     roles: Sequence[str]
@@ -115,7 +118,7 @@ class Pool:
         return replace(self, raws=raws, channels=channels, **columns)
 
 
-_WHOLE = frozenset({"layer", "raws", "channels", "actors", "roles"})
+_WHOLE = frozenset({"layer", "raws", "channels", "actors", "roles", "importance"})
 
 
 @dataclass(frozen=True)

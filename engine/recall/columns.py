@@ -1,0 +1,238 @@
+"""What is known of each candidate?  Rows of blocks, side by side as the columns of a pool. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.recall.candidates import Pool
+from engine.recall.late import Words, importance, matches
+from engine.state.index import Block, Embedder, Layer
+
+Rows = NDArray[np.int64]
+Scores = Mapping[int, float]
+"""Row of a block -> the score of a channel, best first."""
+
+SIDES: Final = (-2, -1, 1, 2)
+"""Who counts as a neighbour: two before, one before, one after, two after."""
+
+_LOOK_ROWS: Final = 6
+"""How far a neighbour is looked for among rows of other sessions that came in between."""
+
+_PAUSE_US: Final = 3_600_000_000
+"""Without a session, what was observed within an hour of each other stands together."""
+
+_SAMPLE_ROWS: Final = 2048
+"""The newest rows tell how rare a word is well enough."""
+
+_BEFORE: Final = 0.6
+"""How much the utterance before counts in what an exchange of two means."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A block that is searched. `admitted` is bool[n], or None when every row may be found."""
+
+    scope_no: int
+    block: Block
+    admitted: Any
+
+    def row_of(self, raw: bytes) -> int | None:
+        """Where a document is, if it may be found."""
+        row = self.block.rows.get(raw)
+        if row is None or row >= len(self.block.raws) or self.block.raws[row] != raw:
+            return None
+        return row if self.admitted is None or self.admitted[row] else None
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What the channels said of the rows of a place."""
+
+    words: Scores
+    meaning: Scores
+    lent: Scores
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The question as the columns need it."""
+
+    vector: Any  # float32[d], or None
+    words: Words
+    embedder: Embedder
+    near: int
+    """How many of the best of each channel bring their neighbours along."""
+
+
+def pool_of(layer: Layer, places: Sequence[Place], scored: Sequence[Scored], asked: Asked) -> Pool:
+    """The candidates of a layer, place after place, each in the order of the log."""
+    parts = [
+        _Part(place.block, _chosen(place, some, asked.near), some)
+        for place, some in zip(places, scored, strict=True)
+    ]
+    blocks = [part.block for part in parts]
+    vectors = _joined([part.block.vectors[part.rows] for part in parts], np.float32, 2)
+    before = _joined([part.vectors_before() for part in parts], np.float32, 2)
+    actor, actors = _renumbered([(part.of("actor"), part.block.actors) for part in parts])
+    role, roles = _renumbered([(part.of("role"), part.block.roles) for part in parts])
+    pieces = _joined([part.pieces() for part in parts], np.int32)
+    lengths = _joined([part.lengths() for part in parts], np.int64)
+    return Pool(
+        layer=layer,
+        raws=[part.block.raws[row] for part in parts for row in part.rows.tolist()],
+        scope_no=np.repeat(
+            np.array([place.scope_no for place in places], np.int64),
+            [len(part.rows) for part in parts],
+        ),
+        row=_joined([part.rows for part in parts], np.int64),
+        offset=_joined([part.of("offsets") for part in parts], np.int64),
+        observed_us=_joined([part.of("observed_us") for part in parts], np.int64),
+        recorded_us=_joined([part.of("recorded_us") for part in parts], np.int64),
+        session=_joined([part.sessions(at) for at, part in enumerate(parts)], np.int64),
+        actor=actor,
+        role=role,
+        words=_joined([part.of("words") for part in parts], np.int32),
+        is_question=_joined([part.of("is_question") for part in parts], np.bool_),
+        vectors=vectors,
+        neighbours=_joined([part.neighbours for part in parts], np.int64, 2),
+        matches=matches(asked.words, pieces, lengths, asked.embedder),
+        importance=importance(asked.words, [_sample(block) for block in blocks]),
+        channels={
+            "words": _joined([part.scores("words") for part in parts], np.float32),
+            "meaning": _meaning(parts, vectors, asked.vector),
+            "exchange": _cosine(vectors + _BEFORE * before, asked.vector),
+            "lent": _joined([part.scores("lent") for part in parts], np.float32),
+        },
+        actors=actors,
+        roles=roles,
+    )
+
+
+def neighbours_of(block: Block, rows: Rows) -> Rows:
+    """int64[n, 4]: the rows on each of the SIDES in the same session; -1 where there is none."""
+    count = len(block.raws)
+    found = np.full((len(rows), len(SIDES)), -1, np.int64)
+    session, observed = block.session[rows], block.observed_us[rows]
+    for sign, near, far in ((-1, 1, 0), (1, 2, 3)):
+        met = np.zeros(len(rows), np.int64)
+        for step in range(1, _LOOK_ROWS + 1):
+            at = rows + sign * step
+            is_inside = (at >= 0) & (at < count)
+            at = np.where(is_inside, at, rows)
+            is_close = (session > 0) | (np.abs(block.observed_us[at] - observed) <= _PAUSE_US)
+            is_same = is_inside & is_close & (block.session[at] == session)
+            met += is_same
+            for nth, side in ((1, near), (2, far)):
+                is_it = is_same & (met == nth)
+                found[is_it, side] = at[is_it]
+            if (met >= 2).all():
+                break
+    return found
+
+
+class _Part:
+    """The chosen rows of one block."""
+
+    def __init__(self, block: Block, rows: Rows, scored: Scored) -> None:
+        self.block = block
+        self.rows = rows
+        self.neighbours = neighbours_of(block, rows)
+        self._scored = scored
+
+    def of(self, column: str) -> Any:
+        """A column of the block."""
+        return getattr(self.block, column)[self.rows]
+
+    def sessions(self, at: int) -> Rows:
+        """Numbers that no other part has; 0 stays none."""
+        own: Rows = self.of("session").astype(np.int64)
+        return np.where(own > 0, own + (at << 32), 0)
+
+    def scores(self, channel: str) -> NDArray[np.float32]:
+        """A channel's score of each row; 0 where it said nothing."""
+        found = np.zeros(len(self.rows), np.float32)
+        said: Scores = getattr(self._scored, channel)
+        if said:
+            rows = np.fromiter(said.keys(), np.int64, len(said))
+            found[np.searchsorted(self.rows, rows)] = np.fromiter(said.values(), np.float32)
+        return found
+
+    def vectors_before(self) -> Any:
+        """The vector of the utterance before each; zeros where there is none."""
+        before = self.neighbours[:, 1]
+        found = self.block.vectors[before]
+        found[before < 0] = 0
+        return found
+
+    def lengths(self) -> Rows:
+        """How many pieces each row has."""
+        starts = self.block.starts
+        lengths: Rows = starts[self.rows + 1] - starts[self.rows]
+        return lengths
+
+    def pieces(self) -> Any:
+        """The pieces of the rows, one after another."""
+        lengths = self.lengths()
+        # Where each piece lies: the row's start, and its place within the row.
+        ends = np.cumsum(lengths)
+        within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - lengths, lengths)
+        return self.block.tokens[np.repeat(self.block.starts[self.rows], lengths) + within]
+
+
+def _chosen(place: Place, scored: Scored, near: int) -> Rows:
+    """Rows that a channel named, and the neighbours of the best of them, in order."""
+    named = {*scored.words, *scored.meaning, *scored.lent}
+    rows = np.fromiter(named, np.int64, len(named))
+    if near and len(rows):
+        best = np.array([*list(scored.words)[:near], *list(scored.meaning)[:near]], np.int64)
+        beside = neighbours_of(place.block, np.unique(best)).ravel()
+        beside = beside[beside >= 0]
+        if place.admitted is not None:
+            beside = beside[place.admitted[beside]]
+        rows = np.concatenate([rows, beside])
+    return np.unique(rows)
+
+
+def _meaning(parts: Sequence[_Part], vectors: Any, vector: Any) -> Any:
+    """Likeness of each candidate as a whole, or of its best passage where that is greater."""
+    passages = _joined([part.scores("meaning") for part in parts], np.float32)
+    return np.maximum(_cosine(vectors, vector), passages)
+
+
+def _cosine(rows: Any, vector: Any) -> Any:
+    # A block that was made by another model is like nothing until it is made anew.
+    if vector is None or rows.shape[1:] != vector.shape:
+        return np.zeros(len(rows), np.float32)
+    return (rows @ vector) / np.maximum(np.linalg.norm(rows, axis=1), 1e-6)
+
+
+def _sample(block: Block) -> tuple[Any, int]:
+    """Pieces of the newest rows, and of how many."""
+    count = len(block.raws)
+    first = max(0, count - _SAMPLE_ROWS)
+    return block.tokens[block.starts[first] : block.starts[count]], count - first
+
+
+def _joined(parts: Sequence[Any], kind: Any, axes: int = 1) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate(parts) if parts else np.empty((0,) * axes, kind)
+
+
+def _renumbered(parts: Sequence[tuple[Any, Sequence[str]]]) -> tuple[Any, list[str]]:
+    """One numbering of names for several blocks; 0 stays none."""
+    names = [""]
+    columns = []
+    for numbers, own in parts:
+        distinct, inverse = np.unique(numbers, return_inverse=True)
+        translated = []
+        for number in distinct.tolist():
+            name = own[number]
+            if name not in names:
+                names.append(name)
+            translated.append(names.index(name))
+        columns.append(np.array(translated, np.int32)[inverse])
+    return _joined(columns, np.int32), names

@@ -1,0 +1,88 @@
+"""How well is each word of a question met?  Late interaction over the pieces of words. Pure.
+
+A word's vector is the sum of its pieces', its likeness to another the cosine. A question's word is
+met by the most similar word of a text; how rare it is where the search goes on says how much it
+counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.state.index import Embedder
+
+Floats = NDArray[np.float32]
+
+FLOOR: Final = 0.35
+"""Likeness below this is that of any two words."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of a question, as pieces and as vectors."""
+
+    pieces: Any  # int32[p]
+    starts: Any  # int64[q]: where each word begins among the pieces
+    vectors: Any  # float32[q, e], unit length
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+def words_of(terms: Sequence[str], embedder: Embedder) -> Words:
+    """The words of a question; none when the model has no pieces."""
+    pieces = embedder.tokens(" ".join(terms))
+    if not len(pieces):
+        return Words(pieces, np.empty(0, np.int64), np.empty((0, 1), np.float32))
+    starts = np.flatnonzero(embedder.begins_word(pieces))
+    vectors = np.add.reduceat(embedder.token_vectors(pieces), starts, axis=0)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return Words(pieces, starts, vectors / np.maximum(lengths, 1e-9))
+
+
+def importance(words: Words, samples: Sequence[tuple[Any, int]]) -> Floats:
+    """How much each word counts: by how few texts have it, of samples of (pieces, texts).
+
+    The shares add up to one. A word of several pieces is as rare as the rarest of them.
+    """
+    if not len(words):
+        return np.empty(0, np.float32)
+    size = int(words.pieces.max()) + 1
+    texts = sum(count for _, count in samples)
+    seen = np.zeros(len(words.pieces))
+    for pieces, _ in samples:
+        # Every piece up to the largest asked for is counted: quicker than to look for a few.
+        seen += np.bincount(pieces[pieces < size], minlength=size)[words.pieces]
+    having = np.minimum(np.minimum.reduceat(seen, words.starts), texts)
+    rarity = np.log1p((texts - having + 0.5) / (having + 0.5)) + 1e-6
+    shares: Floats = (rarity / rarity.sum()).astype(np.float32)
+    return shares
+
+
+def matches(words: Words, pieces: Any, lengths: Any, embedder: Embedder) -> Floats:
+    """float32[n, q]: how well each text meets each word; `lengths` cuts `pieces` into n texts."""
+    found = np.zeros((len(lengths), len(words)), np.float32)
+    filled = lengths > 0
+    if not len(words) or not filled.any():
+        return found
+    starts = (np.cumsum(lengths) - lengths)[filled]
+    # Most pieces stand in many texts: each is compared once.
+    size = int(pieces.max()) + 1
+    distinct = np.flatnonzero(np.bincount(pieces, minlength=size))
+    place = np.empty(size, np.int64)
+    place[distinct] = np.arange(len(distinct))
+    inverse = place[pieces]
+    rows = embedder.token_vectors(distinct)
+    begins = embedder.begins_word(distinct)[inverse]
+    begins[starts] = True
+    first = np.flatnonzero(begins)
+    dots = np.add.reduceat((rows @ words.vectors.T)[inverse], first, axis=0)
+    # Pieces of one word are next to orthogonal, so the length of their sum is that of a diagonal.
+    squares = np.add.reduceat(np.einsum("ij,ij->i", rows, rows)[inverse], first)
+    likeness = dots / np.sqrt(np.maximum(squares, 1e-9))[:, None]
+    likeness[likeness < FLOOR] = 0
+    found[filled] = np.maximum.reduceat(likeness, np.searchsorted(first, starts), axis=0)
+    return np.minimum(found, 1)

@@ -1,0 +1,306 @@
+"""What is being asked?  The words that carry meaning, who and when they name, which kind. Pure.
+
+A participant's name is a structured match and not a word: whoever is asked about spoke in the first
+person, so the question is put that way before it is compared with what was said.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Final
+
+from engine.recall.candidates import QueryKind, Question, Span
+from projectors.text import dates
+from schemas import limits
+from schemas.times import from_us, to_us
+
+MACHINES: Final = frozenset({"agent", "service", "system", "tool", "app", "bot"})
+"""Types of actors that are nobody; every other actor may be someone who says I."""
+
+STOP: Final = frozenset(
+    [
+        "a",
+        "about",
+        "all",
+        "also",
+        "am",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "been",
+        "being",
+        "but",
+        "by",
+        "can",
+        "could",
+        "d",
+        "did",
+        "do",
+        "does",
+        "doing",
+        "don",
+        "done",
+        "ever",
+        "for",
+        "from",
+        "get",
+        "got",
+        "had",
+        "has",
+        "have",
+        "having",
+        "he",
+        "her",
+        "hers",
+        "him",
+        "his",
+        "how",
+        "i",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "just",
+        "ll",
+        "m",
+        "may",
+        "me",
+        "might",
+        "mine",
+        "my",
+        "no",
+        "nor",
+        "not",
+        "of",
+        "on",
+        "or",
+        "our",
+        "ours",
+        "out",
+        "over",
+        "own",
+        "re",
+        "s",
+        "shall",
+        "she",
+        "should",
+        "so",
+        "some",
+        "such",
+        "t",
+        "than",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "to",
+        "too",
+        "up",
+        "us",
+        "ve",
+        "very",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "while",
+        "who",
+        "whom",
+        "whose",
+        "why",
+        "will",
+        "with",
+        "would",
+        "you",
+        "your",
+        "yours",
+    ]
+)
+"""Words that say nothing about what is asked."""
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|me|my|mine|we|our|us)\b", re.IGNORECASE)
+_ASSISTANT: Final = re.compile(
+    r"\bremind me\b|\bdid you\b|\bwe (?:talked|discussed|decided|spoke|agreed)\b"
+    r"|\bour (?:previous|last|earlier|past|prior)\b"
+    r"|\byou (?:\w+ ){0,2}?(?:said|say|told|mentioned|recommended|suggested|gave|provided|listed"
+    r"|advised|explained|described|wrote|shared|showed|made|proposed)\b",
+    re.IGNORECASE,
+)
+_CURRENT: Final = re.compile(
+    r"\b(?:current|currently|now|nowadays|latest|newest|most recent|most recently|these days"
+    r"|at the moment|at present|still|so far|up to date)\b",
+    re.IGNORECASE,
+)
+_MONTH: Final = re.compile(
+    r"^(?:in |during |of |since |by |until |before |after )?(?:early |mid |late )?"
+    r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+    r"(?: \d{1,2}(?:st|nd|rd|th)?)?$",
+    re.IGNORECASE,
+)
+_KINDS: Final[Sequence[tuple[QueryKind, re.Pattern[str]]]] = (
+    (
+        "summary",
+        re.compile(
+            r"\bsummar|\boverview\b|\brecap\b|\beverything\b|\btell me (?:all )?about\b"
+            r"|\bwhat do (?:we|you|i) know\b|\bcatch me up\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "preference",
+        re.compile(
+            r"\bprefer|\bfavou?rite|\b(?:can|could|would) you (?:recommend|suggest)\b"
+            r"|\bany (?:\w+ )?(?:tips|advice|suggestions?|recommendations?|ideas)\b"
+            r"|\bshould (?:i|we)\b|\b(?:do|does|did|would) (?:\w+ )?(?:like|enjoy|love|hate)\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "temporal",
+        re.compile(
+            r"^\W*(?:and |so )?when\b|\b(?:what|which) (?:date|day|week|month|year|time)\b"
+            r"|\bhow (?:long|recently)\b|\bhow many (?:\w+ )?(?:days|weeks|months|years|hours)\b"
+            r"|\b(?:first|last|earliest|latest|before|after|since|until|ago|order)\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "multi_hop",
+        re.compile(
+            r"\b(?:both|in common|each of|all of|in total|altogether|combined|how many|how much"
+            r"|which of|what (?:are|were) (?:all|the)|list|compare)\b",
+            re.IGNORECASE,
+        ),
+    ),
+)
+_YEARS_BACK: Final = 10
+
+
+def read_question(text: str, now_us: int) -> Question:
+    """The question as it can be understood without knowing who takes part."""
+    text = text[: limits.QUERY_CHARS_MAX].strip()
+    return Question(
+        text=text,
+        kind=kind_of(text),
+        terms=terms_of(text),
+        gist=text,
+        spans=spans_of(text, from_us(now_us)),
+        is_first_person=_FIRST_PERSON.search(text) is not None,
+        asks_assistant=_ASSISTANT.search(text) is not None,
+        wants_current=_CURRENT.search(text) is not None,
+    )
+
+
+def addressed(question: Question, actors: Iterable[str]) -> Question:
+    """The same question among these actors: whom it names, and put as they would say it.
+
+    Names of participants are taken out of the terms: everyone's name is in every conversation.
+    """
+    named = _named(question.text, _names(actors))
+    if not named:
+        return question
+    about = frozenset(named)
+    used = {word for names in named.values() for name in names for word in name.split()}
+    terms = tuple(term for term in question.terms if term not in used)
+    humans = [actor for actor in about if actor.partition(":")[0] not in MACHINES]
+    gist = question.text
+    if len(about) == 1 and humans:
+        for name in sorted(named[humans[0]], key=len, reverse=True):
+            gist = _first_person(gist, name)
+    kind = "multi_hop" if len(humans) > 1 and question.kind == "lookup" else question.kind
+    return replace(question, about=about, terms=terms or question.terms, gist=gist, kind=kind)
+
+
+def kind_of(text: str) -> QueryKind:
+    """Which kind of question it is; most are lookups."""
+    return next((kind for kind, pattern in _KINDS if pattern.search(text)), "lookup")
+
+
+def terms_of(text: str) -> tuple[str, ...]:
+    """The words that carry meaning, once each; all of them when none does."""
+    words = _WORD.findall(text.lower())
+    telling = [word for word in words if word not in STOP]
+    return tuple(dict.fromkeys(telling or words))[: limits.QUERY_TERMS_MAX]
+
+
+def spans_of(text: str, now: datetime) -> tuple[Span, ...]:
+    """The periods a question names; a month without a year is that month of the last years."""
+    found: list[Span] = []
+    for phrase in dates.find(text, now):
+        start, end = phrase.interval.start, phrase.interval.end
+        if start is None or end is None:
+            continue
+        is_yearly = _MONTH.match(text[phrase.first : phrase.last].strip()) is not None
+        found += [
+            Span(to_us(_years_before(start, back)), to_us(_years_before(end, back)))
+            for back in range(_YEARS_BACK if is_yearly else 1)
+        ]
+    return tuple(dict.fromkeys(found))
+
+
+def _years_before(moment: datetime, years: int) -> datetime:
+    # The 29th of February has no counterpart in most years.
+    day = min(moment.day, 28) if moment.month == 2 else moment.day
+    return moment.replace(year=moment.year - years, day=day) if years else moment
+
+
+# ── who is named ─────────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=4096)
+def names_of(actor: str) -> tuple[str, ...]:
+    """What an actor may be called: the whole name, and its first word; lower case."""
+    kind, _, name = actor.partition(":")
+    words = _WORD.findall((name or kind).replace("_", " ").lower())
+    # One letter, or a number, is somebody's key and nobody's name.
+    if not words or len(words[0]) < 2 or words[0].isdigit() or words[0] in STOP:
+        return ()
+    return tuple(dict.fromkeys((" ".join(words), words[0])))
+
+
+def _names(actors: Iterable[str]) -> Mapping[str, str]:
+    """Name -> actor; a name that two share names nobody."""
+    found: dict[str, str] = {}
+    shared: set[str] = set()
+    for actor in dict.fromkeys(actors):
+        for name in names_of(actor):
+            if found.setdefault(name, actor) != actor:
+                shared.add(name)
+    return {name: actor for name, actor in found.items() if name not in shared}
+
+
+def _named(text: str, names: Mapping[str, str]) -> dict[str, list[str]]:
+    """Actor -> the names by which the text calls it."""
+    said = " ".join(_WORD.findall(text.lower()))
+    words = set(said.split())
+    found: dict[str, list[str]] = {}
+    for name, actor in names.items():
+        first = name.partition(" ")[0]
+        if first in words and (first == name or f" {name} " in f" {said} "):
+            found.setdefault(actor, []).append(name)
+    return found
+
+
+def _first_person(text: str, name: str) -> str:
+    """The text with a name's possessive as `my`, and the name as `I`."""
+    spelled = r"[\s_.-]+".join(re.escape(word) for word in name.split())
+    text = re.sub(rf"\b{spelled}['’]s?(?!\w)", "my", text, flags=re.IGNORECASE)
+    return re.sub(rf"\b{spelled}\b", "I", text, flags=re.IGNORECASE)

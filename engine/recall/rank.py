@@ -1,0 +1,295 @@
+"""Which candidates answer best?  A sum of standardised scores and a few priors. Pure.
+
+Scores of a channel mean nothing by themselves: they are standardised over the candidates and added,
+which ranks better than merging places does. What was said beside a candidate, and in the same
+session, lends it some of its score. Everything that suits one kind of log only is switched on by
+what the candidates themselves show, never by a name. bench/quality has the measurements.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.recall.candidates import Candidates, Pool, Question, Ranked
+from engine.recall.columns import SIDES
+from engine.recall.question import MACHINES
+from engine.state.index import Layer
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much each feature counts, in standard deviations or, for a prior, as it is."""
+
+    words: float = 0.1
+    words_beside: tuple[float, float, float, float] = (0.1, 0.15, 0.15, 0.1)
+    words_session: float = 0.3
+    meaning: float = 0.4
+    meaning_beside: tuple[float, float, float, float] = (0.1, 0.2, 0.1, 0.0)
+    meaning_session: float = 0.1
+    exchange: float = 0.3
+    late: float = 0.3
+    late_around: float = 0.8
+    lent: float = 0.1
+    speaker: float = 3.0
+    role: float = 2.0
+    dated: float = 2.0
+    short: float = -1.0
+    asks: float = -1.0
+    current: float = 0.5
+
+
+WEIGHTS: Final = Weights()
+"""Chosen by cross-validation over conversations; they are round because they are not delicate."""
+
+AROUND: Final = (0.7, 0.9, 0.8, 0.6)
+"""How much of a neighbour's match of a word counts as one's own, side by side."""
+
+AROUND_SESSION: Final = 0.4
+"""The same for the best match anywhere in the session."""
+
+SESSION_BEST: Final = 3
+"""A session is as good as the mean of so many of its best."""
+
+SHORT_WORDS: Final = 8
+"""Fewer words seldom say anything that could be asked for."""
+
+SAME: Final = 0.985
+"""Cosine from which two candidates say the same, if they are of about one length."""
+
+DUPLICATES_AMONG: Final = 100
+"""So many of the best are compared with each other."""
+
+_DAY_US: Final = 86_400_000_000
+_EPSILON: Final = 1e-6
+
+
+def rank(candidates: Candidates, weights: Weights = WEIGHTS) -> Mapping[Layer, Sequence[Ranked]]:
+    """The candidates of each layer, best first; near-duplicates collapsed into the best of them."""
+    return {
+        layer: _ranked(pool, _features(pool, candidates.question, weights))
+        for layer, pool in candidates.pools.items()
+    }
+
+
+def _features(pool: Pool, question: Question, weights: Weights) -> dict[str, Floats]:
+    """What each feature adds to the score of each candidate."""
+    if not len(pool):
+        return {}
+    beside = _positions(pool)
+    sessions = _Sessions(pool.session)
+    parts: dict[str, Floats] = {}
+    for name in ("words", "meaning"):
+        channel = pool.channels[name]
+        parts[name] = getattr(weights, name) * standard(channel)
+        centred = channel - channel.mean() if name == "meaning" else channel
+        parts[f"{name}_beside"] = np.zeros(len(pool), np.float32)
+        for side, weight in enumerate(getattr(weights, f"{name}_beside")):
+            lent = _at(centred, beside[:, side])
+            parts[f"{name}_beside"] += weight * standard(lent)
+        session = standard(sessions.best(centred))
+        parts[f"{name}_session"] = getattr(weights, f"{name}_session") * session
+    parts["exchange"] = weights.exchange * standard(pool.channels["exchange"])
+    parts["lent"] = weights.lent * standard(pool.channels["lent"])
+    if pool.matches.shape[1]:
+        parts |= _late(pool, beside, sessions, weights)
+    return parts | _priors(pool, question, weights)
+
+
+def _late(pool: Pool, beside: Any, sessions: "_Sessions", weights: Weights) -> dict[str, Floats]:
+    """How the words of the question are met: by a candidate itself, and by it and what is around.
+
+    A long text has no matches of its own and counts as the average.
+    """
+    own = pool.matches
+    around = np.maximum(own, AROUND_SESSION * sessions.most(own))
+    for side, share in enumerate(AROUND):
+        around = np.maximum(around, share * _at(own, beside[:, side]))
+    has_own = own.any(axis=1)
+    return {
+        "late": weights.late * standard(own @ pool.importance, has_own),
+        "late_around": weights.late_around * standard(around @ pool.importance, has_own),
+    }
+
+
+# ── priors ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _priors(pool: Pool, question: Question, weights: Weights) -> dict[str, Floats]:
+    """What can be said of a candidate before it is compared: who, in which role, when, how much."""
+    parts = {
+        "speaker": weights.speaker * _speaker(pool, question),
+        "role": weights.role * _role(pool, question),
+        "dated": weights.dated * _dated(pool, question),
+    }
+    if pool.layer == "events":
+        parts["short"] = weights.short * (pool.words < SHORT_WORDS)
+        parts["asks"] = weights.asks * pool.is_question
+    if question.wants_current:
+        parts["current"] = weights.current * standard(pool.observed_us.astype(np.float64))
+    return {name: part.astype(np.float32, copy=False) for name, part in parts.items()}
+
+
+def _speaker(pool: Pool, question: Question) -> Any:
+    """1 where whoever is asked about spoke; nothing when everybody is, or nobody."""
+    humans = {
+        at for at, name in enumerate(pool.actors) if name and name.partition(":")[0] not in MACHINES
+    }
+    named = {at for at, name in enumerate(pool.actors) if name in question.about}
+    if not named or humans <= named:
+        return np.zeros(len(pool))
+    return np.isin(pool.actor, list(named)).astype(np.float32)
+
+
+def _role(pool: Pool, question: Question) -> Any:
+    """1 where the one spoke whose words are asked for, in a log of a user and an assistant."""
+    roles = list(pool.roles)
+    if "user" not in roles or "assistant" not in roles:
+        return np.zeros(len(pool))
+    if question.asks_assistant:
+        return np.zeros(len(pool))
+    return (pool.role == roles.index("user")).astype(np.float32)
+
+
+def _dated(pool: Pool, question: Question) -> Any:
+    """1 in a period that is named, and the less the further from it, over as long again."""
+    nearest = np.zeros(len(pool))
+    for span in question.spans:
+        early = np.maximum(span.from_us - pool.observed_us, 0)
+        late = np.maximum(pool.observed_us - span.to_us + 1, 0)
+        reach = max(span.to_us - span.from_us, 3 * _DAY_US)
+        nearest = np.maximum(nearest, np.exp(-(early + late) / reach))
+    return nearest
+
+
+# ── columns ──────────────────────────────────────────────────────────────────────────────────
+
+
+def standard(values: Any, among: Any = None) -> Floats:
+    """Standard scores; with `among`, of those rows, and the others are average."""
+    if among is None:
+        spread = values.std()
+        scaled: Floats = ((values - values.mean()) / (spread + _EPSILON)).astype(np.float32)
+        return scaled
+    found = np.zeros(len(values), np.float32)
+    if among.any():
+        found[among] = standard(values[among])
+    return found
+
+
+def _positions(pool: Pool) -> Any:
+    """int64[n, 4]: which candidate stands on each side; -1 when none of them does."""
+    # A place in the log is a scope and a row; the pool is in this order.
+    key = pool.scope_no << 40 | pool.row
+    wanted = pool.scope_no[:, None] << 40 | pool.neighbours
+    order = np.argsort(key, kind="stable")
+    at = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
+    found = order[at]
+    return np.where((pool.neighbours >= 0) & (key[found] == wanted), found, -1)
+
+
+def _at(values: Any, positions: Any) -> Any:
+    """The value at each position; 0 where there is none."""
+    found = values[positions]
+    found[positions < 0] = 0
+    return found
+
+
+class _Sessions:
+    """Candidates grouped by session; one without a session is a session of its own."""
+
+    def __init__(self, session: Any) -> None:
+        own = np.where(session > 0, session, -1 - np.arange(len(session)))
+        self._order = np.argsort(own, kind="stable")
+        ordered = own[self._order]
+        self._first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+        self._size = np.diff(np.append(self._first, len(own)))
+        self._group = np.empty(len(own), np.int64)
+        self._group[self._order] = np.repeat(np.arange(len(self._first)), self._size)
+
+    def best(self, values: Any) -> Any:
+        """For each candidate the mean of the best of its session."""
+        order = np.lexsort((-values, self._group))
+        place = np.arange(len(values)) - np.repeat(self._first, self._size)
+        counted = np.where(place < SESSION_BEST, values[order], 0)
+        means = np.add.reduceat(counted, self._first) / np.minimum(self._size, SESSION_BEST)
+        return means[self._group]
+
+    def most(self, values: Any) -> Any:
+        """For each candidate the greatest of its session, column by column."""
+        return np.maximum.reduceat(values[self._order], self._first, axis=0)[self._group]
+
+
+# ── the ranked ───────────────────────────────────────────────────────────────────────────────
+
+
+def _ranked(pool: Pool, parts: Mapping[str, Floats]) -> list[Ranked]:
+    if not len(pool):
+        return []
+    total = np.sum(list(parts.values()), axis=0, dtype=np.float64)
+    scores = _squeezed(pool, total)
+    # Equal scores in the order of the log: the same question gives the same answer.
+    order = np.lexsort((pool.offset, -total))
+    twins = _duplicates(pool, order)
+    gone = {at for some in twins.values() for at in some}
+    names = list(parts)
+    table = np.stack([parts[name] for name in names], axis=1)
+    return [
+        Ranked(
+            layer=pool.layer,
+            raw=pool.raws[at],
+            scope_no=int(pool.scope_no[at]),
+            offset=int(pool.offset[at]),
+            observed_us=int(pool.observed_us[at]),
+            recorded_us=int(pool.recorded_us[at]),
+            score=float(scores[at]),
+            parts=dict(zip(names, table[at].tolist(), strict=True)),
+            vector=pool.vectors[at],
+            duplicates=tuple(pool.raws[twin] for twin in twins.get(at, ())),
+        )
+        for at in order.tolist()
+        if at not in gone
+    ]
+
+
+def _squeezed(pool: Pool, total: Any) -> Any:
+    """Scores in (0, 1): where it stands among the candidates, times how good the best of them is.
+
+    The first orders a layer, the second makes layers comparable: how like the question the best is.
+    """
+    low, high = total.mean(), total.max()
+    among = np.clip((total - low) / (high - low + _EPSILON), 0, 1)
+    among += 0.01 * (total - total.min()) / (high - total.min() + _EPSILON)
+    own = pool.matches @ pool.importance if pool.matches.shape[1] else np.zeros(len(pool))
+    best = float(np.clip(np.maximum(own, pool.channels["meaning"])[np.argmax(total)], 0.05, 0.99))
+    return best * (0.01 + among) / 1.03
+
+
+def _duplicates(pool: Pool, order: Any) -> dict[int, list[int]]:
+    """Better candidate -> those that say the same, among the best."""
+    best = order[:DUPLICATES_AMONG]
+    vectors, words = pool.vectors[best], pool.words[best].astype(np.float32)
+    alike = vectors @ vectors.T >= SAME
+    alike &= np.abs(words[:, None] - words) <= 0.1 * np.maximum(words[:, None], words)
+    alike &= pool.actor[best][:, None] == pool.actor[best]
+    np.fill_diagonal(alike, val=False)
+    found: dict[int, list[int]] = {}
+    if not alike.any():
+        return found
+    gone: set[int] = set()
+    for at in range(len(best)):
+        if at in gone:
+            continue
+        twins = [int(other) for other in np.flatnonzero(alike[at]) if other > at]
+        twins = [other for other in twins if other not in gone]
+        if twins:
+            gone |= set(twins)
+            found[int(best[at])] = [int(best[other]) for other in twins]
+    return found
+
+
+assert len(AROUND) == len(SIDES), "a share for each side"

@@ -1,0 +1,148 @@
+"""Candidates: from which channel they come, what is left out, what stands beside them."""
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from engine.recall.candidates import Reach, Window
+from engine.recall.columns import neighbours_of
+from engine.state.index import EmbedderUnavailable
+
+
+@pytest.fixture(scope="module")
+def chat(world):
+    """Two sessions of two people, and a scope above them."""
+    lines = [
+        ("user:ann", "s1", "I adopted a puppy from the shelter last week."),
+        ("user:bob", "s1", "What did you call him?"),
+        ("user:ann", "s1", "Biscuit, because of his colour."),
+        ("user:bob", "s1", "Lovely."),
+        ("user:ann", "s2", "The violin lessons start on Monday."),
+        ("user:bob", "s2", "I prefer the cello, it sounds warmer."),
+    ]
+    turns = [world.Turn(text, actor, session, "user") for actor, session, text in lines]
+    turns.append(world.Turn("Pets are allowed in every office.", "user:eve", scope_no=2))
+    return world.World(turns)
+
+
+def found(candidates, world, layer="events"):
+    return [world.place_of(raw) for raw in candidates.pools[layer].raws]
+
+
+def test_both_channels_bring_candidates(chat, world):
+    """Words find what is said, meaning what is meant; the counts show that both legs are live."""
+    candidates = chat.gather("Which dog did Ann adopt?")
+
+    assert candidates.hits["words"] > 0
+    assert candidates.hits["meaning"] > 0
+    pool = candidates.pools["events"]
+    assert pool.channels["words"][found(candidates, world).index(0)] > 0
+
+
+def test_neighbours_come_along(chat, world):
+    """What was said right after a hit is a candidate though no channel named it."""
+    reach = Reach(words=1, meaning=0, neighbours=1)
+
+    assert [0, 1, 2] == found(chat.gather("adopted a puppy", reach=reach), world)
+
+
+def test_a_scope_that_is_not_asked_gives_nothing(chat, world):
+    """Candidates are of the scopes that are walked, and of no other."""
+    assert 6 not in found(chat.gather("pets in the office"), world)
+    both = chat.gather("pets in the office", scopes=(1, 2))
+    assert 6 in found(both, world)
+    assert 2 == both.pools["events"].scope_no[found(both, world).index(6)]
+
+
+def test_nothing_recorded_later_is_a_candidate(chat, world):
+    """As of a moment, also neighbours are only what was there."""
+    until_us = int(chat.gather("puppy").pools["events"].recorded_us.min()) + 1
+
+    assert [0] == found(chat.gather("puppy", window=Window(recorded_until_us=until_us)), world)
+
+
+def test_a_filter_holds_for_hits_and_neighbours(chat, world):
+    """Rows that are not admitted are no candidates, and the search goes on until enough are."""
+
+    def only_bob(layer, block):
+        return np.array([block.actors[number] == "user:bob" for number in block.actor])
+
+    candidates = chat.gather(
+        "puppy violin", window=Window(admits=only_bob), reach=Reach(words=1, meaning=1)
+    )
+
+    assert found(candidates, world)
+    assert {1, 3, 5} >= set(found(candidates, world))
+
+
+def test_no_scope_no_candidates(chat):
+    """An unknown scope, or none, is an empty answer and no error."""
+    for scopes in ((), (99,)):
+        candidates = chat.gather("puppy", scopes=scopes, layers=("events", "facts"))
+        assert [0, 0] == [len(pool) for pool in candidates.pools.values()]
+
+
+def test_without_a_model_words_must_do(chat, world):
+    """An endpoint that does not answer costs the meaning, not the recall."""
+
+    class Silent:
+        def __getattr__(self, name):
+            return getattr(chat.sources.embedder, name)
+
+        def embed_query(self, text):
+            raise EmbedderUnavailable(text)
+
+    quiet = world.World(chat.turns)
+    object.__setattr__(quiet.sources, "embedder", Silent())
+    candidates = quiet.gather("adopted a puppy")
+
+    assert 0 in found(candidates, world)
+    assert 0 == candidates.hits["meaning"]
+
+
+def test_facts_lend_to_the_events_behind_them(world):
+    """A derived fact is a further key of the event it came from; the event is what is served."""
+    facts = world.World(
+        [
+            world.Turn("It finally arrived and I am over the moon!"),
+            world.Turn("Let us talk about the weather."),
+            world.Turn("ann owns a grand piano", layer="facts"),
+        ],
+        behind={2: [0]},
+    )
+    reach = Reach(words=1, meaning=1, neighbours=0)
+    candidates = facts.gather("Who owns a grand piano?", reach=reach)
+
+    at = found(candidates, world).index(0)
+    assert candidates.pools["events"].channels["lent"][at] > 0
+    assert 1 == candidates.hits["facts"]
+
+
+def test_neighbours_are_of_the_same_session(world):
+    """Two sessions that came in interleaved are still two conversations."""
+    turns = [world.Turn(f"line {at}", session="ab"[at % 2]) for at in range(8)]
+    block = world.World(turns).sources.vectors.block(1, 1, "events")
+
+    sides = neighbours_of(block, np.array([0, 3, 6]))
+
+    assert [[-1, -1, 2, 4], [-1, 1, 5, 7], [2, 4, -1, -1]] == sides.tolist()
+
+
+def test_without_sessions_a_pause_parts_them(world):
+    """What was observed within the hour stands together."""
+    later = world.START + timedelta(hours=5)
+    turns = [world.Turn("one"), world.Turn("two"), world.Turn("three", at=later)]
+    block = world.World(turns).sources.vectors.block(1, 1, "events")
+
+    assert [-1, 0, -1, -1] == neighbours_of(block, np.array([1]))[0].tolist()
+
+
+def test_rows_that_are_taken_out_leave_every_column(chat, world):
+    """A pool keeps its columns of one length."""
+    pool = chat.gather("puppy violin").pools["events"]
+    kept = pool.keep(pool.row > 2)
+
+    assert len(kept) == (pool.row > 2).sum() < len(pool)
+    assert len(kept) == len(kept.matches) == len(kept.channels["words"]) == len(kept.raws)
+    assert pool.keep(pool.row >= 0) is pool
