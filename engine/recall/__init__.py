@@ -1,1 +1,220 @@
-"""What do we know about this?  Plan, gather, temporal, rank, select, pack (DESIGN §6)."""
+"""What do we know about this?  Plan, gather, temporal, rank, select, pack (DESIGN §6).
+
+`recall` is a question and its pack, `recall_stream` the same pack piece by piece, `replay` the same
+question to the engine as it was when a receipt was given out.
+"""
+
+import asyncio
+import hmac
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from engine import policy
+from engine.packs import Kept
+from engine.reach import reach_of
+from engine.recall import stream
+from engine.recall.diagnose import Stopwatch, signature
+from engine.recall.filters import read_filters
+from engine.recall.plan import asked_layers, make_plan
+from engine.recall.question import read_question
+from engine.recall.run import Run, asked
+from engine.records import present
+from engine.temporal import Window, resolve
+from schemas.caller import Caller, Decision
+from schemas.errors import InvalidParameter
+from schemas.pack import (
+    RecallReceipt,
+    RecallRequest,
+    ReplayAnswer,
+    ReplayDifference,
+    ReplayRequest,
+)
+from schemas.times import from_us, to_us
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+__all__ = ["Recalled", "find_pack", "recall", "recall_stream", "replay"]
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """A pack, and whether it is one from before."""
+
+    kept: Kept
+    is_replay: bool = False
+
+
+# ── verbs ────────────────────────────────────────────────────────────────────────────────────
+
+
+def recall(engine: "Engine", caller: Caller, request: RecallRequest) -> Recalled:
+    """The pack that answers a question; the same key gives the same pack for a minute."""
+    decision = policy.require(engine, caller, "scope.read.local", request.scope)
+    _permit(engine, caller, request)
+    kept = _by_key(engine, caller, request)
+    if kept is not None:
+        return Recalled(kept, is_replay=True)
+    return Recalled(_begin(engine, caller, request, decision).finish())
+
+
+def recall_stream(
+    engine: "Engine", caller: Caller, request: RecallRequest, last_event_id: str | None = None
+) -> AsyncIterator[bytes]:
+    """The same pack as server-sent events; after a break, the rest of it (001 §10.4)."""
+    decision = policy.require(engine, caller, "scope.read.local", request.scope)
+    _permit(engine, caller, request)
+    if last_event_id is not None:
+        heard = stream.last_heard(last_event_id)
+        if heard is None:
+            raise InvalidParameter(field="Last-Event-ID", reason="not the id of a recall's event")
+        kept = engine.packs.find(caller, heard[0])
+        if kept.asked != asked(request):
+            raise InvalidParameter(field="Last-Event-ID", reason="of another request")
+        return _sent(kept, heard[1])
+    known = _by_key(engine, caller, request)
+    if known is not None:
+        return _sent(known, 0)
+    return _streamed(_begin(engine, caller, request, decision))
+
+
+def find_pack(engine: "Engine", caller: Caller, pack_id: str) -> Kept:
+    """A pack of the last minute, if its scopes may still be read."""
+    policy.require(engine, caller, "scope.read.local")
+    kept = engine.packs.find(caller, pack_id)
+    policy.require_all(engine, caller, "scope.read.local", kept.scopes)
+    return kept
+
+
+def replay(engine: "Engine", caller: Caller, request: ReplayRequest) -> ReplayAnswer:
+    """The receipt's question, asked of the engine as it was; whether the answer is the same."""
+    decision = policy.require(engine, caller, "scope.read.local", request.receipt.request.scope)
+    receipt = request.receipt
+    signed = signature(receipt, engine, caller.tenant)
+    if not hmac.compare_digest(signed.encode(), receipt.signature.encode()):
+        raise InvalidParameter(field="receipt.signature", reason="not a receipt of this server's")
+    question = msgspec.structs.replace(receipt.request, idempotency_key=None, stream=False)
+    _permit(engine, caller, question)
+    again = _begin(engine, caller, question, decision, receipt).finish()
+    return ReplayAnswer(
+        same=again.digest == receipt.digest,
+        digest=again.digest,
+        differences=_difference(receipt.items, list(again.items)),
+        projectors=dict(engine.staged.versions),
+        pack=again.pack(),
+    )
+
+
+def _difference(before: list[str], after: list[str]) -> ReplayDifference:
+    gone, new = set(before) - set(after), set(after) - set(before)
+    both_before = [name for name in before if name not in gone]
+    both_after = [name for name in after if name not in new]
+    pairs = zip(both_before, both_after, strict=True)
+    return ReplayDifference(
+        gone=[name for name in before if name in gone],
+        new=[name for name in after if name in new],
+        moved=[name for name, other in pairs if name != other],
+    )
+
+
+# ── beginning ────────────────────────────────────────────────────────────────────────────────
+
+
+def _permit(engine: "Engine", caller: Caller, request: RecallRequest) -> None:
+    """What a request needs beyond reading its scope (001 §8.3)."""
+    if request.view in policy.TRAVERSALS:
+        policy.require(engine, caller, policy.TRAVERSALS[request.view], request.scope)
+    if request.diagnostics != "none":
+        policy.require(engine, caller, "diagnostics.read", request.scope)
+    if "understanding" in (asked_layers(request) or ()):
+        policy.require(engine, caller, "understanding.read", request.scope)
+
+
+def _begin(
+    engine: "Engine",
+    caller: Caller,
+    request: RecallRequest,
+    decision: Decision,
+    receipt: RecallReceipt | None = None,
+) -> Run:
+    """Read the question and make the plan; with a receipt, as of the moment it was given out."""
+    watch = Stopwatch(engine.clock.elapsed_s, is_timed=request.diagnostics != "none")
+    filters = read_filters(request.filters)
+    now = present(engine) if receipt is None else receipt.as_of
+    window = _window(engine, caller, request, now)
+    if receipt is not None:
+        window = _as_it_was(engine, window, receipt)
+    question = read_question(request.query or "", to_us(window.known_at))
+    if request.profile != "auto":
+        question = replace(question, kind=request.profile)
+    reach = reach_of(engine, caller, engine.tenant_no(caller), request.scope, request.view)
+    plan = make_plan(
+        request,
+        question.kind,
+        reach,
+        window=window,
+        filters=filters,
+        is_past=receipt is not None or window.known_at < now,
+    )
+    if "understanding" in plan.layers and not policy.may(
+        engine, caller, "understanding.read", request.scope
+    ):
+        plan = plan.leaving_out("understanding")
+    watch.phase("plan", plan=plan.name, scopes=len(reach.places), denied=len(reach.barred))
+    return Run(
+        engine, caller, request, plan=plan, question=question, watch=watch, decision=decision
+    )
+
+
+def _window(engine: "Engine", caller: Caller, request: RecallRequest, now: datetime) -> Window:
+    block, tenant_no = request.temporal, engine.tenant_no(caller)
+    if block is None or block.natural is None or tenant_no is None:
+        return resolve(block, now)
+    phrases = [row.phrase for _, row in engine.inline.scan(tenant_no, "phrases")]
+    return resolve(block, now, phrases)
+
+
+def _as_it_was(engine: "Engine", window: Window, receipt: RecallReceipt) -> Window:
+    """The same window, known no later than what could be found when the receipt was given out."""
+    header = next((found[0] for found in engine.log.headers(receipt.watermark)), None)
+    last = receipt.as_of if header is None else from_us(header.recorded_us)
+    return msgspec.structs.replace(window, known_at=min(window.known_at, last))
+
+
+# ── packs of the last minute ─────────────────────────────────────────────────────────────────
+
+
+def _by_key(engine: "Engine", caller: Caller, request: RecallRequest) -> Kept | None:
+    if request.idempotency_key is None:
+        return None
+    return engine.packs.replayed(caller, request.idempotency_key, asked(request))
+
+
+# ── streams ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _frames(kept: Kept) -> Iterator[stream.Frame]:
+    """Everything of a pack but its plan."""
+    tell = stream.narrative if kept.is_narrative else stream.granular
+    return tell(kept.pack(), kept.total_ms)
+
+
+async def _sent(kept: Kept, after: int) -> AsyncIterator[bytes]:
+    """The frames of a pack that is known, from the one after a number on."""
+    if after == 0:
+        yield stream.frame(None, "plan", kept.plan)
+    for number, (event, data) in enumerate(_frames(kept), start=1):
+        if number > after:
+            yield stream.frame(f"{kept.pack_id}:{number}", event, data)
+
+
+async def _streamed(run: Run) -> AsyncIterator[bytes]:
+    """The plan at once, and the rest when it is found: that is work, and not for the loop."""
+    yield stream.frame(None, "plan", run.plan.said())
+    kept = await asyncio.to_thread(run.finish)
+    for number, (event, data) in enumerate(_frames(kept), start=1):
+        yield stream.frame(f"{kept.pack_id}:{number}", event, data)

@@ -23,7 +23,7 @@ from engine.state.names import SCOPE
 from schemas import limits
 from schemas.caller import Caller
 from schemas.ids import PREFIXES, format_id, parse_id, uuid7_instant_us
-from schemas.layers import Belief, Concept, Event, Fact, Record
+from schemas.layers import Belief, Concept, Episode, Event, Fact, Record
 from schemas.pack import LayerName
 from schemas.times import to_us
 
@@ -203,10 +203,15 @@ class Loader:
     # ── evidence ─────────────────────────────────────────────────────────────────────────────
 
     def _is_imagined_away(self, record: Record) -> bool:
-        """Whether it rests only on events that the request takes not to exist."""
+        """Whether it rests only on events that the request takes not to exist.
+
+        An episode is told by all of its events: without one of them it would be another.
+        """
         if not self._without:
             return False
         behind = set(self.events_of(record))
+        if isinstance(record, Episode):
+            return bool(behind & self._without)
         return bool(behind) and behind <= self._without
 
     def events_of(self, record: Record, depth: int = 0) -> list[str]:

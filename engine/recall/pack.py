@@ -5,7 +5,6 @@ Pure: the same plan, items and fence word give the same pack, byte for byte.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
@@ -24,6 +23,7 @@ from engine.recall.render import (
 from engine.recall.select import Frame
 from engine.state.index import Embedder
 from schemas import limits
+from schemas.ids import parse_id
 from schemas.layers import Belief, Concept, Episode, Event, Fact
 from schemas.pack import Citation, Evidence, Item, LayerName, Layers
 
@@ -150,10 +150,15 @@ class Pricing:
         return 0
 
 
-@lru_cache(maxsize=2)
+_pricings: Final[dict[str, Pricing]] = {}
+
+
 def pricing_of(embedder: Embedder) -> Pricing:
-    """Prices by the tokenizer of the model in use, remembered while it is."""
-    return Pricing(embedder.count, embedder.name)
+    """Prices by the tokenizer of the model in use; the prices are remembered with the model."""
+    found = _pricings.get(embedder.name)
+    if found is None:
+        found = _pricings[embedder.name] = Pricing(embedder.count, embedder.name)
+    return found
 
 
 def line_for(plan: Plan, thing: Thing, marks: Marks, excerpt: str | None) -> str:
@@ -263,6 +268,8 @@ def layers_of(plan: Plan, shown: Sequence[Shown]) -> Layers:
 def item_of(plan: Plan, one: Shown, position: int) -> Item:
     """A record with its place, as the client gets it."""
     item: Item = msgspec.to_builtins(one.thing)
+    if plan.filters.without and "supports" in item:
+        item["supports"] = _standing(item["supports"], plan.filters.without)
     if plan.excludes_content:
         for name in _LARGE:
             item.pop(name, None)
@@ -289,6 +296,15 @@ def item_of(plan: Plan, one: Shown, position: int) -> Item:
     if one.withheld:
         item["evidence_withheld"] = one.withheld
     return item
+
+
+def _standing(supports: list[Any], without: frozenset[bytes]) -> list[Any]:
+    """What a record rests on, without events that are taken not to exist."""
+    return [
+        one
+        for one in supports
+        if parse_id("evt", one if isinstance(one, str) else one["id"]) not in without
+    ]
 
 
 # ── what it rests on ─────────────────────────────────────────────────────────────────────────

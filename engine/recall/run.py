@@ -1,0 +1,289 @@
+"""How does one recall go from a request to a pack?  Stage by stage, each timed and counted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from engine.packs import Kept
+from engine.recall import diagnose
+from engine.recall.candidates import Question, Ranked, Reach
+from engine.recall.graph import subgraph
+from engine.recall.load import INDEXED, Found, Loader
+from engine.recall.pack import (
+    Pricing,
+    Shown,
+    citations_of,
+    context_block,
+    evidence_of,
+    layers_of,
+    line_for,
+    numbered,
+    pricing_of,
+)
+from engine.recall.plan import Plan
+from engine.recall.render import excerpt_of, words_of
+from engine.recall.search import Search
+from engine.recall.select import Offer, Selection, select
+from engine.recall.temporal import reach_of
+from engine.state.index import Layer
+from schemas import limits
+from schemas.caller import Caller, Decision
+from schemas.layers import Event
+from schemas.pack import (
+    LayerName,
+    Provenance,
+    RecallRequest,
+    Spent,
+    StratifiedPack,
+    Traversed,
+)
+from schemas.times import from_us
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+DEMOTED: Final = 0.5
+"""What an item's score is multiplied by when the request has its mark ranked down."""
+
+_CHARS_A_TOKEN: Final = 3
+_CHARS_A_TOKEN_MAX: Final = 8
+_EXCERPT_TOKENS_MIN: Final = 48
+_WIDER: Final = 4
+_REACH_MAX: Final = 6400
+_pack_evidence: Final = msgspec.msgpack.Encoder().encode
+encode: Final = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Run:
+    """One recall: planned when it is made, carried out by `finish`."""
+
+    def __init__(
+        self,
+        engine: "Engine",
+        caller: Caller,
+        request: RecallRequest,
+        *,
+        plan: Plan,
+        question: Question,
+        watch: diagnose.Stopwatch,
+        decision: Decision,
+    ) -> None:
+        self.engine = engine
+        self.caller = caller
+        self.request = request
+        self.plan = plan
+        self.question = question
+        self.watch = watch
+        self.decision = decision
+        self._tenant_no = engine.tenant_no(caller) or 0
+        self._search = Search(engine, self._tenant_no)
+        self.pricing = pricing_of(self._search.embedder)
+        self._loader = Loader(engine, caller, self._tenant_no, plan)
+        self._asked = asked(request)
+
+    def finish(self) -> Kept:
+        """Everything after the plan."""
+        found = self._find()
+        shown = self._shown(found)
+        selection = self._select(shown)
+        chosen = {offer.id for offer in selection.chosen}
+        told = numbered(self.plan, [one for one in shown if one.thing.id in chosen])
+        return self._pack(told, selection)
+
+    # ── finding ──────────────────────────────────────────────────────────────────────────────
+
+    def _find(self) -> list[Found]:
+        """The candidates that are there, lie in the window and pass the filters, layer by layer.
+
+        A filter that the columns of the indexes do not know takes candidates out only now: when too
+        few are left, the search is made again, wider.
+        """
+        caps = {layer: cap for layer, cap in self.plan.caps.items() if cap > 0}
+        if not self._tenant_no or not self.plan.scope_numbers or not caps:
+            self.watch.phase("gather", hits={})
+            return []
+        reach = Reach()
+        while True:
+            ranked = self._ranked(caps, reach)
+            found = [one for layer in caps for one in self._loader.collect(layer, ranked[layer])]
+            is_short = self.plan.filters.condition is not None and any(
+                len(ranked[layer]) >= reach.words and sum(one.layer == layer for one in found) < cap
+                for layer, cap in caps.items()
+            )
+            if not is_short or reach.words >= _REACH_MAX:
+                self.watch.phase("temporal", looked_at=self._loader.looked, left=len(found))
+                return found
+            reach = replace(reach, words=reach.words * _WIDER, meaning=reach.meaning * _WIDER)
+
+    def _ranked(
+        self, caps: Mapping[LayerName, int], reach: Reach
+    ) -> Mapping[LayerName, Sequence[Ranked]]:
+        window = reach_of(self.plan)
+        layers: dict[Layer, LayerName] = {INDEXED[layer]: layer for layer in caps}
+        search, scopes = self._search, self.plan.scope_numbers
+        if not self.question.text:
+            wanted = {own: max(caps[layer], reach.words) for own, layer in layers.items()}
+            found = search.newest(scopes, wanted, window)
+            self.watch.phase("gather", hits={"recency": sum(map(len, found.values()))})
+        else:
+            candidates = search.gather(scopes, self.question, list(layers), window, reach)
+            self.question = candidates.question
+            self.watch.phase("gather", hits=dict(candidates.hits))
+            found = search.rank(candidates)
+            self.watch.phase("rank", ranked=sum(map(len, found.values())))
+        return {layer: found.get(own, ()) for own, layer in layers.items()}
+
+    # ── presenting ───────────────────────────────────────────────────────────────────────────
+
+    def _shown(self, found: Sequence[Found]) -> list[Shown]:
+        pricing, offered = self.pricing, len(found)
+        share = max(self.plan.max_tokens // limits.PACK_ITEM_SHARE, _EXCERPT_TOKENS_MIN)
+        return [self._present(one, pricing, offered, share) for one in found]
+
+    def _present(self, one: Found, pricing: Pricing, offered: int, share: int) -> Shown:
+        """A record with its line and its price; a long text is cut to the part that matters."""
+        plan, thing = self.plan, one.thing
+        words = words_of(thing) if isinstance(thing, Event) else ""
+        excerpt: tuple[int, int] | None = None
+        line, tokens = "", share + 1
+        if len(words) <= share * _CHARS_A_TOKEN_MAX:
+            line = line_for(plan, thing, one.marks, None)
+            tokens = pricing.line(line)
+        chars = share * _CHARS_A_TOKEN
+        while words and tokens > share and chars > _CHARS_A_TOKEN:
+            excerpt = excerpt_of(words, self.question.terms, chars)
+            line = line_for(plan, thing, one.marks, words[slice(*excerpt)])
+            tokens = pricing.line(line)
+            chars = chars * 2 // 3
+        return Shown(
+            layer=one.layer,
+            thing=thing,
+            score=self._score(one),
+            marks=one.marks,
+            line=line,
+            tokens=tokens + pricing.citation(plan, thing.id, offered),
+            excerpt=excerpt,
+            vector=one.ranked.vector,
+            parts=one.ranked.parts,
+        )
+
+    def _score(self, one: Found) -> float:
+        """The rank's score, less for what the request has ranked down."""
+        said, marks, score = self.plan.treatments, one.marks, one.ranked.score
+        superseded = said.superseded_events if one.layer == "events" else said.superseded
+        for holds, treatment in (
+            (marks.is_superseded, superseded),
+            (marks.is_stale, said.stale),
+            (marks.is_low_trust, said.low_trust),
+        ):
+            if holds and treatment == "demote":
+                score *= DEMOTED
+        return score
+
+    def _select(self, shown: Sequence[Shown]) -> Selection:
+        plan = self.plan
+        offers = [
+            Offer(one.layer, one.thing.id, one.score, one.tokens, one.vector) for one in shown
+        ]
+        frame = self.pricing.frame(plan)
+        selection = select(offers, plan.caps, plan.max_tokens, frame, plan.mmr_lambda)
+        applied = {"lambda": plan.mmr_lambda} if selection.is_binding else {}
+        self.watch.phase(
+            "select",
+            chosen=len(selection.chosen),
+            evicted=len(selection.evicted),
+            tokens=selection.used_tokens,
+            **applied,
+        )
+        return selection
+
+    # ── packing ──────────────────────────────────────────────────────────────────────────────
+
+    def _pack(self, told: list[Shown], selection: Selection) -> Kept:
+        plan, engine, caller = self.plan, self.engine, self.caller
+        citations, withheld = self._loader.citations([one.thing for one in told])
+        told = [replace(one, withheld=withheld.get(one.thing.id, 0), vector=None) for one in told]
+        watermark = self._search.watermark()
+        decided = (caller.tenant.encode(), caller.actor.encode(), self._asked, _number(watermark))
+        block = context_block(plan, told, engine.packs.nonce(*decided))
+        digest = _digest(told)
+        self.watch.phase("pack", items=len(told), citations=len(citations))
+        expires_us = engine.packs.expiry_us()
+        pack = StratifiedPack(
+            request_id="" if caller.origin is None else caller.origin.request_id,
+            scope=self.request.scope,
+            view=plan.view,
+            context_block=block,
+            layers=layers_of(plan, told),
+            provenance=Provenance(trail=self.watch.trail, citations=citations),
+            pack_id=engine.packs.new_id(engine.log.last_recorded_us, *decided, digest.encode()),
+            as_of=plan.window.known_at,
+            expires_at=from_us(expires_us),
+            watermark=watermark,
+            citations=citations_of(plan, told),
+            scopes_traversed=self._traversed(told),
+            budget=Spent(
+                max_tokens=plan.max_tokens,
+                used_tokens=selection.used_tokens,
+                counted_by=self.pricing.name,
+            ),
+            knowledge_subgraph=subgraph(told, citations) if plan.shape.shows_graph else None,
+        )
+        pack = diagnose.with_diagnostics(self, pack, selection, told, digest)
+        kept = Kept(
+            pack_id=str(pack.pack_id),
+            raw=encode(pack),
+            evidence=_pack_evidence(evidence_of(told)),
+            plan=plan.said(),
+            is_narrative=plan.shape.rendering == "narrative",
+            items=tuple(one.thing.id for one in told),
+            scopes=tuple(place.path for place in plan.places),
+            warnings=plan.warnings,
+            digest=digest,
+            asked=self._asked,
+            total_ms=self.watch.total_ms(),
+            expires_us=expires_us,
+        )
+        engine.packs.keep(caller, kept, self.request.idempotency_key)
+        return kept
+
+    def _traversed(self, told: Sequence[Shown]) -> list[Traversed]:
+        """Every scope on the way: what it gave, or that it is closed and how much is there."""
+        gave: dict[str, int] = {}
+        for one in told:
+            gave[one.thing.scope] = gave.get(one.thing.scope, 0) + 1
+        read = [
+            Traversed(scope=place.path, items=gave.get(place.path, 0)) for place in self.plan.places
+        ]
+        known_at = self.plan.window.known_at
+        closed = [
+            Traversed(
+                scope=one.path,
+                denied=True,
+                item_count=self._search.count_events(one.number, known_at),
+                denied_reason=one.reason,
+            )
+            for one in self.plan.barred
+        ]
+        return read + closed
+
+
+def asked(request: RecallRequest) -> bytes:
+    """What a request asks, whichever way it wants to be told."""
+    plain = msgspec.structs.replace(request, stream=False, idempotency_key=None)
+    return sha256(encode(plain)).digest()
+
+
+def _number(value: int) -> bytes:
+    return value.to_bytes(8, "big")
+
+
+def _digest(told: Sequence[Shown]) -> str:
+    """What the pack says, apart from when it was asked: the lines, in their order."""
+    said = sha256()
+    for one in told:
+        said.update(f"{one.layer}\0{one.thing.id}\0{one.line}\0".encode())
+    return said.hexdigest()

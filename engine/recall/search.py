@@ -1,0 +1,76 @@
+"""What do the indexes say?  The one place where recall meets them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from engine.recall.candidates import Candidates, Question, Ranked, Reach, Sources, Window
+from engine.recall.gather import gather
+from engine.recall.load import events_behind
+from engine.recall.rank import rank
+from engine.recall.recent import newest
+from engine.state.index import Layer
+from schemas.times import to_us
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+
+class Search:
+    """The indexes as one recall sees them: one generation, whatever is swapped meanwhile."""
+
+    def __init__(self, engine: "Engine", tenant_no: int) -> None:
+        self._tenant_no = tenant_no
+        self.text, self.vectors, self.embedder = engine.served
+        self._sources = Sources(
+            text=self.text,
+            vectors=self.vectors,
+            embedder=self.embedder,
+            events_behind=partial(events_behind, engine),
+        )
+
+    def watermark(self) -> int:
+        """Every entry up to this offset can be found."""
+        return min(self.text.watermark(), self.vectors.watermark())
+
+    def count_events(self, scope_no: int, known_at: datetime) -> int:
+        """How many events of a scope were there by then."""
+        block = self.vectors.block(self._tenant_no, scope_no, "events")
+        return 0 if block is None else int((block.recorded_us <= to_us(known_at)).sum())
+
+    def gather(
+        self,
+        scope_nos: Sequence[int],
+        question: Question,
+        layers: Sequence[Layer],
+        window: Window,
+        reach: Reach,
+    ) -> Candidates:
+        """What may answer, from every channel; a layer that no scope has is not asked."""
+        there = [layer for layer in layers if self._has(layer, scope_nos)]
+        return gather(
+            self._sources,
+            self._tenant_no,
+            scope_nos,
+            question,
+            layers=there,
+            window=window,
+            reach=reach,
+        )
+
+    def _has(self, layer: Layer, scope_nos: Sequence[int]) -> bool:
+        return any(
+            self.vectors.block(self._tenant_no, scope_no, layer) is not None
+            for scope_no in scope_nos
+        )
+
+    def newest(
+        self, scope_nos: Sequence[int], wanted: Mapping[Layer, int], window: Window
+    ) -> Mapping[Layer, Sequence[Ranked]]:
+        """What came last, when nothing in particular is asked."""
+        return newest(self.vectors, self._tenant_no, scope_nos, wanted, window)
+
+    def rank(self, candidates: Candidates) -> Mapping[Layer, Sequence[Ranked]]:
+        """The candidates of each layer, best first."""
+        return rank(candidates)
