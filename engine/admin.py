@@ -51,7 +51,9 @@ def health(engine: "Engine", caller: Caller) -> Health:
     ready = live and not reasons
     parked, annotator = _parked(engine), engine.annotator
     is_troubled = annotator is not None and annotator.is_troubled
-    degraded = is_troubled or bool(parked) or engine.daemon.is_rebuilding
+    degraded = (
+        is_troubled or bool(parked) or engine.daemon.is_rebuilding or engine.indexer.is_degraded
+    )
     return Health(
         status=("degraded" if degraded else "healthy") if ready else "unready",
         live=live,
@@ -61,7 +63,7 @@ def health(engine: "Engine", caller: Caller) -> Health:
         preset=engine.settings.preset,
         durability=engine.settings.durability,
         extractor="rules" if engine.model is None else engine.model.name,
-        embedder="none",
+        embedder=engine.embedder.name,
         head_offset=engine.log.written,
         durable_offset=head,
         lag_entries=max(0, head - engine.staged.state.announced),
@@ -70,6 +72,7 @@ def health(engine: "Engine", caller: Caller) -> Health:
         projectors=_projectors(engine, parked),
         disk=engine.keeper.disk.health() if engine.keeper.disk else _NO_DISK,
         annotator=None if annotator is None else annotator.health(),
+        index=engine.indexer.health(),
         subscribers=engine.lifecycle.subscriber_count,
         checked_at=from_us(engine.clock.now_us()),
     )
@@ -85,6 +88,7 @@ def _reasons(engine: "Engine") -> list[str]:
         engine.log.failure and f"log: {engine.log.failure}",
         engine.committer.refusal and f"disk: {engine.committer.refusal}",
         engine.daemon.failure and f"daemon: {engine.daemon.failure}",
+        engine.indexer.failure and f"indexer: {engine.indexer.failure}",
         engine.keeper.failure and f"keeper: {engine.keeper.failure}",
     )
     return [reason for reason in found if reason]

@@ -31,6 +31,21 @@ class Served(NamedTuple):
     embedder: Embedder
 
 
+class Trouble:
+    """Something that does not work just now and is tried again, a little later each time."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.attempts = 0
+        self.until_s = 0.0
+
+    def met(self, error: Exception, now_s: float) -> None:
+        """It did not work again."""
+        self.reason = str(error)
+        self.attempts += 1
+        self.until_s = now_s + min(_RETRY_S * 2**self.attempts, limits.INDEX_RETRY_S_MAX)
+
+
 class Indexer:
     """The runner of the indexes."""
 
@@ -47,8 +62,7 @@ class Indexer:
         self._embedder: Embedder | None = None
         self.on_indexed: Callable[[int], None] = _nobody
         self.failure: str | None = None
-        self.trouble: str | None = None
-        """What does not work just now and is tried again."""
+        self._text, self._vectors = Trouble(), Trouble()
         self._served: Generation | None = None
         self._building: Generation | None = None
         self._records: Iterator[Work] | None = None
@@ -56,8 +70,6 @@ class Indexer:
         self._records_until = 0
         self._committed_s = self._due_s = 0.0
         self._told = 0
-        self._failures = 0
-        self._retry_at_s = self._embed_at_s = 0.0
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -123,7 +135,7 @@ class Indexer:
     def _turn(self) -> bool:
         """One step of what is due: commits are a pause apart, building fills the pauses."""
         now = self._clock.elapsed_s()
-        if now < self._retry_at_s:
+        if now < self._text.until_s:
             return False
         if now >= self._due_s:
             return self.step()
@@ -131,8 +143,8 @@ class Indexer:
 
     def _pause_s(self) -> float:
         now = self._clock.elapsed_s()
-        if now < self._retry_at_s:
-            return self._retry_at_s - now
+        if now < self._text.until_s:
+            return self._text.until_s - now
         due = self._due_s - now
         return due if due > 0 and self._reader().watermark() < self._target() else _IDLE_S
 
@@ -147,19 +159,10 @@ class Indexer:
         try:
             return work()
         except TextIndexFailed as error:
-            self._retry_at_s = self._clock.elapsed_s() + self._failed(error)
+            self._text.met(error, self._clock.elapsed_s())
             if generation is not None:
                 self._mend(generation)
             return False
-
-    def _failed(self, error: Exception) -> float:
-        """Say what does not work; how long to wait before it is tried again."""
-        self._failures += 1
-        self.trouble = str(error)
-        return float(min(_RETRY_S * 2**self._failures, limits.INDEX_RETRY_S_MAX))
-
-    def _worked(self) -> None:
-        self._failures, self.trouble = 0, None
 
     # ── readers ──────────────────────────────────────────────────────────────────────────────
 
@@ -182,13 +185,14 @@ class Indexer:
             segments=generation.text.segments(),
             blocks_bytes=generation.vectors.memory_bytes(),
             unreadable=self._follower.unreadable,
-            trouble=self.failure or self.trouble,
+            trouble=self.failure or self._text.reason or self._vectors.reason,
         )
 
     @property
     def is_degraded(self) -> bool:
         """Whether something is tried again, or readers wait for a generation to be built."""
-        return self.trouble is not None or self._building is not None
+        troubled = self._text.reason is not None or self._vectors.reason is not None
+        return troubled or self._building is not None
 
     def _reader(self) -> Generation:
         """The generation that is read; when none is finished, the one that is being built."""
@@ -222,7 +226,7 @@ class Indexer:
 
     def _advance(self, generation: Generation) -> bool:
         """Index the next entries, by words and by meaning; either may be ahead of the other."""
-        is_held = self._clock.elapsed_s() < self._embed_at_s
+        is_held = self._is_held(generation)
         ahead, behind = generation.text_cursor, generation.vectors.watermark()
         start = ahead if is_held else min(ahead, behind)
         if start >= self._target():
@@ -236,24 +240,28 @@ class Indexer:
             self._embed(generation, work, last)
         return True
 
+    def _is_held(self, generation: Generation) -> bool:
+        """Whether the vectors wait: for the model, or for a generation with its dimensions."""
+        is_blind = generation.made.dimensions == 0 and generation.embedder.dimensions > 0
+        return is_blind or self._clock.elapsed_s() < self._vectors.until_s
+
     def _embed(self, generation: Generation, work: Work, last: int) -> bool:
         """Index by meaning. A model that does not answer holds up nothing but this."""
         try:
             if generation.made.dimensions == 0:
-                # Once it has answered, a generation with its dimensions is built.
-                generation.embedder.embed(["-"])
+                generation.embedder.embed(["-"])  # has it dimensions by now?
             else:
                 self._follower.give_vectors(generation, work, last)
         except EmbedderUnavailable as error:
-            self._embed_at_s = self._clock.elapsed_s() + self._failed(error)
+            self._vectors.met(error, self._clock.elapsed_s())
             return False
-        self._worked()
+        self._vectors = Trouble()
         return True
 
     def _commit(self, generation: Generation) -> None:
         started = self._clock.elapsed_s()
         generation.commit()
-        self._worked()
+        self._text = Trouble()
         ended = self._clock.elapsed_s()
         # It rests as long as it worked: a slow disk gets larger commits and not more of them.
         rest = min(max(ended - started, limits.INDEX_REST_S_MIN), limits.INDEX_REST_S_MAX)
@@ -285,7 +293,8 @@ class Indexer:
         """The generation, if it can be followed from where it is."""
         if generation is None:
             return None
-        is_ahead = generation.watermark() > self._log.head()
+        furthest = max(generation.text.watermark(), generation.vectors.watermark())
+        is_ahead = furthest > self._log.head()
         is_lost = generation.watermark() < self._target() - limits.FEED_ENTRIES_KEPT
         if not is_ahead and (not is_lost or generation.feed_after >= generation.watermark()):
             return generation
@@ -321,13 +330,11 @@ class Indexer:
 
     def _take_records(self, generation: Generation, records: Iterator[Work]) -> bool:
         """A page of the records there are; after the last one the log is followed."""
-        if self._clock.elapsed_s() < self._embed_at_s:
+        if self._is_held(generation):
             return False
         self._page = self._page or next(records, None)
         if self._page is None:
-            generation.commit()
-            self._generations.has_records(self._records_until)
-            generation.feed_after = self._records_until
+            self._generations.has_records(generation, self._records_until)
             self._records = None
             return True
         # Not under any entry: they are there before the first one.
@@ -349,7 +356,7 @@ class Indexer:
     def _mend(self, generation: Generation) -> None:
         """Open the files again; when that does not help, another generation is built."""
         try:
-            if self._failures >= _TEXT_ATTEMPTS:
+            if self._text.attempts >= _TEXT_ATTEMPTS:
                 raise TextIndexFailed("the text index fails again and again")
             self._generations.reopen(generation)
         except TextIndexFailed:

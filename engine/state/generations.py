@@ -125,6 +125,9 @@ class Generations:
         except TextIndexFailed:
             return None
         vectors = BlockVectors(self._kv, number, made.dimensions)
+        if not vectors.is_known:
+            text.close()
+            return None
         return Generation(number, made, text, vectors, embedder)
 
     # ── building ─────────────────────────────────────────────────────────────────────────────
@@ -149,8 +152,11 @@ class Generations:
         generation.text = TantivyText(self._path(generation.number))
         generation.text_cursor = generation.text.watermark()
 
-    def has_records(self, until: int) -> None:
-        """The building one has every record as it was at this entry, durably."""
+    def has_records(self, generation: Generation, until: int) -> None:
+        """The building one has every record as it was at this entry; the log is followed next."""
+        generation.commit()
+        generation.vectors.write(self._kv.batch(), [], [], 0)
+        generation.feed_after = until
         self._save(records_until=until)
 
     def swap(self) -> None:

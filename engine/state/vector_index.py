@@ -116,6 +116,8 @@ class BlockVectors:
         for family in families_of(generation):
             kv.create_family(family)
         found = kv.get("meta", self._progress_key)
+        self.is_known = found is not None
+        """Whether anything was ever written here."""
         self.progress = Progress() if found is None else _unpack_progress(found)
 
     def close(self) -> None:

@@ -29,10 +29,12 @@ def test_health_of_a_healthy_server(api, capture):
         "preset": "dev_local",
         "durability": "fsync",
         "extractor": "none",
-        "embedder": "none",
+        "embedder": health["index"]["embedder"],
         "lag_entries": 0,
         "queued_entries": 0,
     }.items() <= health.items()
+    assert health["embedder"].startswith("wordllama")
+    assert health["index"]["watermark"] <= health["head_offset"]
     assert health["head_offset"] == health["durable_offset"]
     assert [(name, "running", 0, 0, []) for name in ALL] == [
         (p["name"], p["state"], p["lag_entries"], p["parked"], p["parked_events"])

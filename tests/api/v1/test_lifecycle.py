@@ -47,7 +47,7 @@ def test_an_event_is_announced_stage_by_stage(api, envelope, scope, listen):
     )
     assert {"facts", "entities", "beliefs", "episodes"} == set(said[1]["derived"])
     assert 1 == said[1]["derived"]["episodes"]
-    assert [] == said[2]["layers_indexed"]
+    assert ["events", "episodes"] == said[2]["layers_indexed"]
     assert (0, 0, 0) == tuple(
         said[3][name] for name in ("beliefs_updated", "conflicts_resolved", "superseded_facts")
     )

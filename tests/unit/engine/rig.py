@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Self
 
 import msgspec
@@ -18,6 +19,7 @@ import msgspec
 from engine.capture import BulkCaptureRequest, CaptureRequest, capture, capture_bulk
 from engine.clock import Clock
 from engine.daemon import collect_skips
+from engine.embedders import Kind
 from engine.engine import FAMILIES, Engine, Projection, Stores, assemble, close, start
 from engine.lifecycle import Filter
 from engine.rebuild import replay_inline, replay_stages
@@ -165,11 +167,14 @@ class Site:
         clock: Clock | None = None,
         batch_entries: int | None = None,
         durability: str = "fsync",
+        index: Path | None = None,
+        embedder: Kind = "hashing",
     ) -> None:
         self.projection = projection or Projection()
         self.clock = clock or HandClock()
         self.batch_entries = batch_entries
-        self.settings = Settings(durability=durability)
+        self.settings = Settings(durability=durability, embedder=embedder)
+        self.index = index
         self.mains = Mains()
         self.kv = PoweredKV(self.mains, FAMILIES)
         self.vault_kv = _laid_vault().left_behind(self.mains, power_cut=True)
@@ -193,7 +198,7 @@ class Site:
         """Open what is here, perhaps with other projectors; the daemon is stepped by hand."""
         assert self._engine is None, "an engine is open already"
         self.projection = projection or self.projection
-        stores = Stores(kv=self.kv, vault_kv=self.vault_kv, master=MASTER)
+        stores = Stores(kv=self.kv, vault_kv=self.vault_kv, master=MASTER, index=self.index)
         self._engine = assemble(
             self.settings,
             stores,
@@ -222,6 +227,7 @@ class Site:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
             await asyncio.to_thread(engine.daemon.stop)
+            await asyncio.to_thread(engine.indexer.stop)
             engine.log.close()
         self._inherit(power_cut=power_cut)
 
@@ -240,6 +246,14 @@ class Site:
         while await self.step():
             steps += 1
             assert steps < 10_000, "the daemon never comes to rest"
+        return steps
+
+    async def index_all(self) -> int:
+        """Step the indexer until there is nothing to do; how many steps that took."""
+        steps = 0
+        while await asyncio.to_thread(self.engine.indexer.step):
+            steps += 1
+            assert steps < 10_000, "the indexer never comes to rest"
         return steps
 
 
