@@ -4,7 +4,7 @@ import msgspec
 
 from engine.state.log import Row
 from engine.state.names import ACTOR, SCOPE, TENANT, Names
-from schemas.entry import SCHEMA_VERSION, Body, Entry
+from schemas.entry import SCHEMA_VERSION, Body, Entry, into_scope_of
 from schemas.ids import format_id
 from schemas.times import from_us
 
@@ -29,6 +29,10 @@ class EntryReader:
                 f"entry {header.offset} has schema {header.schema_version}; "
                 f"this version reads up to {SCHEMA_VERSION}"
             )
+        body = None if row.body is None else _decode(row.body)
+        into = into_scope_of(body)
+        # Numbered in the batch that first named it; what was written before that stays at home.
+        into_no = names.known(SCOPE, header.tenant_no, into) if into else None
         return Entry(
             offset=header.offset,
             id=header.id,
@@ -40,5 +44,7 @@ class EntryReader:
             caller=names.name(ACTOR, header.tenant_no, header.actor_no),
             recorded_at=from_us(header.recorded_us),
             kind=header.kind,
-            body=None if row.body is None else _decode(row.body),
+            body=body,
+            into_scope=into,
+            into_scope_no=into_no or 0,
         )

@@ -8,15 +8,18 @@ from projectors.base import Projector, Stage
 from projectors.blobs import BLOBS
 from projectors.control import CONTROL
 from projectors.derives import DERIVES
+from projectors.entities import ENTITIES
 from projectors.episodes import EPISODES, SEALS
+from projectors.facts import FACTS
 from projectors.jobs import JOBS
 from projectors.phrases import PHRASES
+from projectors.settings import SETTINGS
 from projectors.vocabularies import VOCABULARIES, VOCABULARIES_INLINE
 
 INLINE: tuple[Projector, ...] = (CONTROL, BLOBS, JOBS, VOCABULARIES_INLINE, PHRASES)
 
 STAGES: tuple[Stage, ...] = (
-    Stage("extracted", (VOCABULARIES, EPISODES, DERIVES)),
+    Stage("extracted", (SETTINGS, VOCABULARIES, EPISODES, ENTITIES, FACTS, DERIVES)),
     Stage("indexed", ()),
     Stage("consolidated", ()),
     Stage("compressed", (SEALS,)),

@@ -147,6 +147,7 @@ class Synthesize(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     topics: list[str] = []
     force: bool = False
     after: str | None = None
+    job_id: str | None = None
 
 
 class StoreBlob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="store_blob"):
@@ -273,10 +274,18 @@ def scope_of(body: Body) -> str:
     return body.scope or ""
 
 
+def envelope_of(body: Body | None) -> Envelope | None:
+    """The envelope an entry speaks for: its own, or that of the event a model has read."""
+    match body:
+        case Experience(envelope=envelope):
+            return envelope
+        case Annotation(frame=frame):
+            return frame
+    return None
+
+
 def into_scope_of(body: Body | None) -> str:
     """The scope an experience is to be consolidated into; the empty string for none."""
-    envelope = body.envelope if isinstance(body, Experience) else None
-    if isinstance(body, Annotation):
-        envelope = body.frame
+    envelope = envelope_of(body)
     directives = envelope.directives if envelope is not None else None
     return (directives.consolidate_into or "") if directives is not None else ""

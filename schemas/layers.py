@@ -146,7 +146,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     """A triple with both times. `version` counts what was ever known of it under this id.
 
     `cardinality` says whether its subject and predicate hold one value at a time or many; `kind`
-    what sort of thing is said, `trust` how far its source is believed about it (ADR 0020).
+    what sort of thing is said, `trust` how far its source is believed about it (ADR 0022).
     """
 
     id: str
