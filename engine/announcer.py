@@ -17,7 +17,7 @@ from engine.state.kv import KV, Batch
 from projectors.base import Put
 from projectors.fold import Outcome, StageReport
 from schemas.entry import Experience
-from schemas.layers import Episode, Fact
+from schemas.layers import Episode
 from schemas.lifecycle import STAGE_ORDER
 
 FAMILIES = ("due",)
@@ -230,24 +230,31 @@ def _payload(report: StageReport, outcome: Outcome) -> dict[str, Any]:
     if report.stage == "indexed":
         payload: dict[str, Any] = {}
     elif report.stage == "extracted":
-        payload = {"derived": {table: report.count(table) for table in _EXTRACTED}}
+        payload = {"derived": {table: _derived(report, outcome, table) for table in _EXTRACTED}}
     else:
         payload = {
             "beliefs_updated": report.count("beliefs"),
-            "conflicts_resolved": sum(each.count("conflicts") for each in outcome.reports),
-            "superseded_facts": _superseded(outcome),
+            "conflicts_resolved": sum(
+                row.resolution != "unresolved" for row in _rows(outcome, "conflicts")
+            ),
+            "superseded_facts": sum(len(row.superseded) for row in _rows(outcome, "facts_moved")),
         }
     if report.parked:
         payload |= {"_partial": True, "_partial_reason": "projector_parked"}
     return payload
 
 
-def _superseded(outcome: Outcome) -> int:
-    """Facts that stopped being what is known, because of this entry, for another that is."""
-    at = outcome.entry.recorded_at
-    puts = (c.value for r in outcome.reports for c in r.changes if isinstance(c, Put))
-    facts = (value for value in puts if isinstance(value, Fact))
-    return len({f.id for f in facts if f.recorded_to == at and f.superseded_by is not None})
+def _derived(report: StageReport, outcome: Outcome, table: str) -> int:
+    """The records that this event made or supports: not those that gave way to them."""
+    puts = report.puts(table)
+    if table != "facts":
+        return len(puts)
+    return sum(outcome.entry.event_id in put.supports for put in puts)
+
+
+def _rows(outcome: Outcome, table: str) -> list[Any]:
+    """The rows of a table that the entry left."""
+    return [put.value for report in outcome.reports for put in report.puts(table)]
 
 
 def _layers(outcome: Outcome) -> list[str]:

@@ -32,9 +32,13 @@ class StageReport:
     changes: list[Change] = field(default_factory=list)
     parked: tuple[str, ...] = ()
 
+    def puts(self, table: str) -> list[Put]:
+        """The rows of a table that it put."""
+        return [c for c in self.changes if isinstance(c, Put) and c.table == table]
+
     def count(self, table: str) -> int:
-        """How many rows of a table it put."""
-        return sum(1 for c in self.changes if isinstance(c, Put) and c.table == table)
+        """How many they are."""
+        return len(self.puts(table))
 
 
 @dataclass(slots=True)
