@@ -63,12 +63,13 @@ def post(client, envelope, text):
 
 
 def test_an_event_is_read_by_the_model(run_server, endpoint, envelope, tmp_path):
-    """Once, through crash and restart; its facts are the event's, and say which model read them."""
+    """Its facts are the event's; health says which model reads, and no page says its key."""
     endpoint.facts = [FACT]
-    settings = {"CORTEX_LLM_URL": endpoint.url, "CORTEX_LLM_MODEL": "tiny", "CORTEX_LLM_KEY": "k"}
-    server = run_server(tmp_path / "data", **settings)
+    settings = {"CORTEX_LLM_URL": endpoint.url, "CORTEX_LLM_MODEL": "tiny"}
+    server = run_server(tmp_path / "data", CORTEX_LLM_KEY="sk-swordfish", **settings)
     with server.client() as client:
-        event_id = post(client, envelope, "Acme moved to 200 seats")
+        # Words that no rule makes anything of.
+        event_id = post(client, envelope, "so it goes with them, 200 or not")
         until(lambda: not annotator(client)["waiting_entries"])
         client.post("/v1/admin/flush-views")
         read = state(client, event_id)
@@ -81,9 +82,10 @@ def test_an_event_is_read_by_the_model(run_server, endpoint, envelope, tmp_path)
 
     assert ("tiny", "tiny") == (health["extractor"], health["annotator"]["model"])
     assert "_partial" not in read
-    assert 2 == len(endpoint.asked)
-    assert "Bearer k" == endpoint.headers[0]["authorization"]
-    assert "CORTEX_LLM_KEY" not in str(health)
+    assert {"ep", "fact"} <= {record_id.partition("_")[0] for record_id in read["derives"]}
+    assert 1 == len(endpoint.asked)
+    assert "Bearer sk-swordfish" == endpoint.headers[0]["authorization"]
+    assert "swordfish" not in str(health)
 
 
 def test_a_model_that_fails(run_server, endpoint, llm, envelope, tmp_path):

@@ -10,6 +10,7 @@ from engine import watch
 from engine.admin import health, retry_projector
 from engine.asking import frame_of, is_worth_asking
 from engine.capture import CaptureRequest, capture
+from engine.read import get_event
 from engine.settings import Settings
 from projectors.text.speakers import speakers_of
 from schemas import limits
@@ -103,6 +104,25 @@ async def test_what_a_model_says_is_in_the_log(rig, opened, endpoint):
         )
         assert rig.OBSERVED_AT == msgspec.convert(fact["valid_from"], type(rig.OBSERVED_AT))
         assert "200 seats" not in str(said.frame)
+
+
+async def test_the_facts_are_the_event_s(rig, opened, endpoint):
+    """They cite the event, hold from when it was observed, and say which model read it."""
+    endpoint.facts = [SEATS, SEATS | {"subject": "user:alice", "predicate": "lives_in"}]
+    async with opened() as site:
+        engine = await site.start()
+        receipt = await rig.post(engine, "so it goes with them, 200 or not")
+        await run(engine)
+        await site.settle()
+        tenant_no = engine.tenant_no(rig.ALICE)
+        facts = [fact for _, fact in engine.staged.scan(tenant_no, "facts")]
+        event = get_event(engine, rig.ALICE, receipt.event_id)
+
+        assert {("tiny", receipt.event_id, rig.OBSERVED_AT)} == {
+            (fact.extractor, *fact.supports, fact.valid_from) for fact in facts
+        }
+        assert {"has_seat_count", "lives_in"} == {fact.predicate for fact in facts}
+        assert {fact.id for fact in facts} <= set(event.derives)
 
 
 async def test_the_text_is_data(rig, opened, endpoint):
