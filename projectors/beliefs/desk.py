@@ -102,7 +102,10 @@ class Desk:
             scale = None if weighed is None else self.scale(weighed.belief)
             is_told = fact is not None and _speaks(fact, self.at)
             if weighed is None or scale is None or scale.turn != weighed.turn:
-                new += [(raw, fact, heard.get(fact_id))] if fact is not None and is_told else []
+                if fact is not None and is_told:
+                    new.append((raw, fact, heard.get(fact_id)))
+                elif weighed is not None:
+                    self.draft.drop("belief_evidence", raw)
             elif fact is None or not is_told:
                 self._take_off(raw, weighed, scale, fact)
             else:

@@ -315,6 +315,8 @@ def _let_go(desk: Desk, belief: bytes, scale: Scale, touch: Touch) -> bool:
     """Nothing holds it up: it is replaced as never true, or deleted below the floor (001 §7.4)."""
     before = desk.record(belief)
     desk.draft.drop("belief_scales", belief)
+    for one in scale.shown:
+        desk.draft.drop("belief_evidence", one.fact)
     desk.set_period(scale.claim, belief, None)
     if scale.held_us is not None:
         _release(desk, belief)

@@ -541,6 +541,18 @@ def test_a_belief_with_some_support_left_is_weighed_anew(log):
     )
 
 
+def test_what_little_is_left_of_a_deleted_belief_weighs_no_more(log):
+    """A hint too weak to hold it up alone is no evidence of anything afterwards."""
+    strong = log.tell("Paris")
+    weak = log.tell("Paris", confidence=0.27)
+    log.retract(strong)
+
+    assert {} == beliefs(log)
+    assert [] == log.records("belief_evidence")
+    log.retract(weak)
+    assert [] == log.records("belief_evidence")
+
+
 def test_a_claim_made_again_after_deletion_is_a_new_belief(log):
     """An id that was answered with 410 does not come back."""
     log.retract(log.tell("Paris"))
