@@ -74,11 +74,6 @@ def test_an_event_is_read_by_the_model(run_server, endpoint, envelope, tmp_path)
         client.post("/v1/admin/flush-views")
         read = state(client, event_id)
         health = client.get("/v1/admin/health").json()
-    server.kill()
-    server = run_server(tmp_path / "data", **settings)
-    with server.client() as client:
-        post(client, envelope, "thank you all very much")
-        until(lambda: not annotator(client)["waiting_entries"])
 
     assert ("tiny", "tiny") == (health["extractor"], health["annotator"]["model"])
     assert "_partial" not in read
