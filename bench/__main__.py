@@ -1,4 +1,4 @@
-"""How fast is it?  `python -m bench [capture|signed|sse|all] [--quick] [--seconds N]`
+"""How fast is it?  `python -m bench [capture|extraction|signed|sse|all] [--quick] …`
 
 A full run replaces its sections of RESULTS.md and its plots; a quick one only prints. The raw
 figures of either go to bench/out/.
@@ -6,18 +6,24 @@ figures of either go to bench/out/.
 
 import shlex
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import capture, signed, sse
+from bench import capture, extraction, signed, sse
 from bench.host import OUT, Broken
 from bench.process import raise_file_limit
 from bench.report import PLOTS, Surroundings, keep, save, show
 
-BENCHMARKS: dict[str, ModuleType] = {"capture": capture, "signed": signed, "sse": sse}
+BENCHMARKS: dict[str, ModuleType] = {
+    "capture": capture,
+    "extraction": extraction,
+    "signed": signed,
+    "sse": sse,
+}
 _SECONDS, _QUICK_SECONDS = 5.0, 1.0
 _ERR = Console(stderr=True, highlight=False)
 _OUT = Console(highlight=False, width=None if sys.stdout.isatty() else 180)
@@ -31,8 +37,15 @@ _OUT = Console(highlight=False, width=None if sys.stdout.isatty() else 180)
     type=click.FloatRange(min=0.5),
     help=f"Length of one measurement [{_SECONDS:.0f}, quick {_QUICK_SECONDS:.0f}].",
 )
-def main(which: str, quick: bool, seconds: float | None) -> None:
-    """Measure captures, identity and lifecycle streams; goals beside figures."""
+@click.option(
+    "--corpus",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=extraction.CORPUS,
+    help="Folder of conversations that extraction is tried on [../shared/data/locomo].",
+)
+def main(which: str, quick: bool, seconds: float | None, corpus: Path) -> None:
+    """Measure captures, extraction, identity and lifecycle streams; goals beside figures."""
+    extraction.corpus = corpus
     raise_file_limit()
     OUT.mkdir(exist_ok=True)
     PLOTS.mkdir(exist_ok=True)

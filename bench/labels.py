@@ -141,8 +141,9 @@ def _is_subject(mention: Mention, name: str) -> bool:
     if name in {"I", "you"}:
         return mention.actor == SPEAKER
     owned = re.sub(r"^(?:my|our|your) ", "alice's ", name)
-    kin = owned.rpartition(" ")[2]
-    owned = owned.removesuffix(kin) + KIN_NAMES.get(kin, kin)
+    if owned != name:
+        kin = owned.rpartition(" ")[2]
+        owned = owned.removesuffix(kin) + KIN_NAMES.get(kin, kin)
     return normal(mention.text) == normal(owned)
 
 

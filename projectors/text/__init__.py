@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from projectors.text.candidates import Candidate, Extraction, Mention, Passage, Value
 from projectors.text.exact import from_json, from_model, from_triple, mention_of
-from projectors.text.passages import passages, topics
+from projectors.text.passages import names_in, passages, topics
 from projectors.text.prose import statements as read_prose
 from projectors.text.speakers import speakers_of
 from schemas import limits
@@ -60,9 +60,10 @@ def _experienced(envelope: Envelope, caller: str) -> Extraction:
     # 001 §3.5.3: an unknown modality is kept as it came, and read for nothing.
     if envelope.modality in MODALITIES and _wants(envelope, "facts"):
         candidates = tuple(islice(_stated(envelope, caller, read), limits.CANDIDATES_MAX))
+    is_named = _wants(envelope, "entities") and not isinstance(envelope.content, TripleContent)
     return Extraction(
         candidates=candidates,
-        mentions=_mentioned(candidates),
+        mentions=_mentioned(candidates, read if is_named else ""),
         topics=topics(read),
         passages=passages(text),
     )
@@ -93,14 +94,35 @@ def _stated(envelope: Envelope, caller: str, text: str) -> Iterable[Candidate]:
             return from_triple(content.triple)
         case JsonContent() if isinstance(content.data, dict | list):
             return from_json(content.data, speakers.me or mention_of(caller))
-    return read_prose(text, speakers, envelope.context.observed_at)
+    weight = _weight(envelope)
+    return read_prose(text, speakers, envelope.context.observed_at, weight) if weight else ()
 
 
-def _mentioned(candidates: Iterable[Candidate]) -> tuple[Mention, ...]:
-    """Everything the candidates name, once each."""
+def _weight(envelope: Envelope) -> float:
+    """How much a plain statement is to be believed; 0 when the words are not read for facts.
+
+    A system prompt commands, a machine repeats and guesses, and the rules know English only.
+    """
+    language = envelope.language
+    if language is not None and not language.lower().startswith(("en", "und", "mul")):
+        return 0.0
+    role = envelope.content.role if isinstance(envelope.content, Message) else "user"
+    if role == "system":
+        return 0.0
+    if role != "user" or envelope.modality == "tool_result":
+        return 0.7
+    return 0.85 if envelope.modality == "document" else 0.9
+
+
+def _mentioned(candidates: Iterable[Candidate], text: str = "") -> tuple[Mention, ...]:
+    """Everything the candidates name, and the names the text drops besides, once each."""
     named: dict[Mention, None] = {}
     for candidate in candidates:
         named[candidate.subject] = None
         if isinstance(candidate.object, Mention):
             named[candidate.object] = None
+    known = {mention.text for mention in named}
+    for name in names_in(text):
+        if name not in known and len(named) < limits.CANDIDATES_MAX:
+            named[Mention(text=name)] = None
     return tuple(named)

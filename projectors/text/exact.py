@@ -8,6 +8,7 @@ name themselves is facts about each.
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -26,6 +27,7 @@ _OWN_NAMES: Final = ("subject", "name", "id")
 """The keys under which an object may say what it is, the best first."""
 
 
+@lru_cache(maxsize=4096)
 def mention_of(name: str) -> Mention:
     """What a name given outright means: an actor, a record by its id, or something so called."""
     if is_actor(name):

@@ -30,7 +30,7 @@ from projectors.text.plans import (
 )
 from projectors.text.scene import Clause, Scene, number
 from projectors.text.stems import singular, word_set
-from projectors.text.words import OBJECT_PRONOUNS, ing_form
+from projectors.text.words import FORMS, OBJECT_PRONOUNS, ing_form
 
 
 def tell(scene: Scene, clause: Clause) -> None:
@@ -48,12 +48,25 @@ def tell(scene: Scene, clause: Clause) -> None:
     if verb.tense == "progressive" and is_ahead(scene, clause):
         tell_plan(scene, clause)
         return
+    if lemma == "try" and verb.tense == "present" and clause.rest.infinitive is not None:
+        lemma = _tried(clause)
     if lemma in _SIMPLE and _simple(scene, clause):
         return
     handler = _HANDLERS.get(lemma)
     if handler is not None and handler(scene, clause):
         return
     tell_deed(scene, clause)
+
+
+def _tried(clause: Clause) -> str:
+    """`I try to avoid dairy` is said of avoiding, less surely."""
+    assert clause.rest.infinitive is not None
+    first = clause.rest.infinitive[0]
+    verb = clause.verb
+    verb.lemma, verb.end = FORMS.get(clause.grammar.low[first], ("try", 0))[0], first + 1
+    clause.rest = clause.grammar.complement(verb)
+    clause.weight = min(clause.weight, 0.7)
+    return verb.lemma
 
 
 # ── moods ────────────────────────────────────────────────────────────────────────────────────
@@ -279,6 +292,19 @@ def _feels(scene: Scene, clause: Clause) -> bool:
 _UNFELT: Final = word_set("like free the my that this for as")
 
 
+def _spends(scene: Scene, clause: Clause) -> bool:
+    """`spent a week in Crete`."""
+    rest, low = clause.rest, clause.grammar.low
+    if rest.objects and singular(low[rest.objects[0][1] - 1]) in _PERIODS:
+        for span in rest.after("in") or rest.after("at"):
+            scene.add(clause, "visited", thing(scene, clause, span, "place"), kind="event")
+        return True
+    return False
+
+
+_PERIODS: Final = word_set("day week weekend month year night summer winter afternoon evening")
+
+
 def _trips(scene: Scene, clause: Clause) -> bool:
     rest, low = clause.rest, clause.grammar.low
     if rest.objects and singular(low[rest.objects[0][1] - 1]) in {"trip", "vacation", "flight"}:
@@ -357,6 +383,7 @@ _HANDLERS: Final[dict[str, Callable[[Scene, Clause], bool]]] = {
     "look": tell_outlook,
     "know": _knows,
     "feel": _feels,
+    "spend": _spends,
     "take": _trips,
     "join": _joins,
     "do": _does,

@@ -150,6 +150,7 @@ class Grammar(Phrases):
             return verb
         if flags & (BASE | THIRD) and not (flags & PAST and subject in {"he", "she"}):
             verb.tense = "present" if word not in _PAST_TOO else "past"
+            verb.is_third = bool(flags & THIRD)
         elif flags & PAST:
             verb.tense = "past"
         else:
@@ -215,11 +216,13 @@ class Grammar(Phrases):
                 k += 1
             elif self._is_subordinate(k):
                 # "the cake I made": what follows the object only tells which one is meant.
-                found.is_relative = bool(found.objects) and found.objects[-1][1] == k
+                touches = bool(found.objects) and found.objects[-1][1] == k
+                found.is_relative = touches and word in _RELATIVE
                 break
             elif not found.objects and self._is_gerund(k):
                 end = self.stretch(k, verb)
                 found.gerund = (k, end)
+                self.marks += [int(mark[1:]) for mark in low[k:end] if mark[0] == MARK]
                 k = end
                 break
             else:
@@ -334,5 +337,6 @@ def _tense(be: str, have: str, do: str, modal: str) -> Tense:
     return "past" if be in {"was", "were"} or do == "did" else "present"
 
 
+_RELATIVE: Final = word_set("i we he she they that which who")
 _BACK: Final = word_set("back down away")
 _PAST_TOO: Final = word_set("put cut let set hit quit cost shut spread split bet hurt")

@@ -8,7 +8,7 @@ from projectors.text.candidates import Passage
 from projectors.text.stems import stem, word_set
 from schemas import limits
 
-_SENTENCE_END: Final = re.compile(r"[.!?…]+[\"'”’)\]]*(?:\s+|$)|\n\s*")
+_SENTENCE_END: Final = re.compile(r"(?:[.!?…]+[\"'”’)\]]*(?:\s+|$))+|\n\s*")
 _ABBREVIATED: Final = word_set(
     "mr mrs ms dr prof st vs inc corp ltd co etc approx no fig e.g i.e a.m p.m jr sr dept est"
 )
@@ -50,7 +50,9 @@ def _cuts(text: str) -> list[tuple[int, int]]:
     start, words = 0, 0
     for first, last in _pieces(text):
         count = text.count(" ", first, last) + 1
-        is_full = words + count > limits.PASSAGE_WORDS_MAX
+        is_full = (
+            words + count > limits.PASSAGE_WORDS_MAX or last - start > limits.PASSAGE_CHARS_MAX
+        )
         is_enough = words >= limits.PASSAGE_WORDS_MIN
         if words and (is_full or (is_enough and "\n\n" in text[max(start, first - 8) : first])):
             cuts.append((start, first))
@@ -74,14 +76,34 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
+def names_in(text: str) -> list[str]:
+    """Names a text drops: capitals inside a sentence, where only a name has them."""
+    found: dict[str, None] = {}
+    for name in _NAME.findall(text):
+        first, _, rest = name.partition(" ")
+        known = rest if first in _NO_NAMES else name
+        if known and known not in _NO_NAMES and known.lower() not in _COMMON:
+            found[known] = None
+    return list(found)[: limits.NAMES_MAX]
+
+
+_NAME: Final = re.compile(r"(?<=[a-z,] )[A-Z][a-z]\w+(?:[ &-][A-Z]\w+){0,3}")
+_NO_NAMES: Final = word_set(
+    """
+    Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April June July
+    August September October November December May Jan Feb Mar Apr Jun Jul Aug Sept Sep Oct Nov Dec
+    """
+)
+
+
 def topics(text: str) -> tuple[str, ...]:
     """The stems of the few words a text is about: the most frequent, the longer first."""
-    counts: dict[str, int] = {}
+    weights: dict[str, int] = {}
     for word in _WORD.findall(text[: limits.EXTRACT_CHARS_MAX].lower()):
         if len(word) > 3 and word not in _COMMON:
-            root = stem(word.removesuffix("'s").removesuffix("’s"))
-            counts[root] = counts.get(root, 0) + 1
-    ranked = sorted(counts, key=lambda root: (-counts[root], -len(root), root))
+            root = stem(word if "'" not in word else word.removesuffix("'s"))
+            weights[root] = weights.get(root, len(root)) + 64
+    ranked = sorted(weights, key=weights.__getitem__, reverse=True)
     return tuple(ranked[: limits.TOPICS_MAX])
 
 

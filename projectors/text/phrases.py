@@ -52,13 +52,15 @@ _STRETCH_MAX: Final = 14
 class Verb:
     """A verb group: what is done, how it is said to stand, and where its complement begins."""
 
-    __slots__ = ("end", "ended", "hedged", "lemma", "modal", "negative", "passive", "tense")
+    __slots__ = (
+        *("end", "ended", "hedged", "is_third", "lemma", "modal", "negative", "passive", "tense"),
+    )
 
     def __init__(self) -> None:
         self.lemma = ""
         self.tense: Tense = "present"
         self.modal = ""
-        self.negative = self.ended = self.hedged = self.passive = False
+        self.negative = self.ended = self.hedged = self.passive = self.is_third = False
         self.end = 0
 
 
@@ -127,7 +129,7 @@ class Phrases:
         if known is None or self.words[k][0].isupper():
             return False
         flags, before = known[1], self.low[k - 1]
-        if before in NUMBER_WORDS or before.isdigit():
+        if before in NUMBER_WORDS or before == "'s" or before.isdigit():
             return False
         at = k + 1
         while at < self.n and self.low[at] in ADVERBS:
@@ -276,6 +278,9 @@ class Phrases:
             return bool(flags & PAST) and not (flags & BASE and not self._opens_strictly(k + 1))
         else:
             fits = bool(flags & (BASE | THIRD | PAST))
+            is_sure = bool(flags & THIRD) if verb.is_third else known[0] in _SURELY_VERBS
+            if fits and is_sure and k + 1 < n and low[k + 1][0].isalnum():
+                return True
         return fits and self._opens_strictly(k + 1)
 
     def _opens_strictly(self, k: int) -> bool:
@@ -314,6 +319,10 @@ _CALLED: Final = word_set("name birthday favourite favorite email number")
 _OF_ADJECTIVES: Final = word_set(
     "fond afraid scared proud tired sick aware jealous full capable worthy ashamed made terrified"
     " envious critical supportive appreciative"
+)
+_SURELY_VERBS: Final = word_set(
+    "eat live love hate enjoy have own speak read write drive collect teach sell buy make want need"
+    " prefer study wear learn know use sing"
 )
 _PLURALS: Final = word_set("people children kids men women they we and police team family")
 _DEGREES: Final = word_set("very really so quite pretty too super such only about almost over like")

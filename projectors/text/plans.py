@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from projectors.text.candidates import Kind, Value
-from projectors.text.objects import is_about_you, reach, tell_each
+from projectors.text.objects import is_about_you, is_empty, reach, tell_each
 from projectors.text.phrases import Span
 from projectors.text.scene import Clause, Scene
 from projectors.text.stems import word_set
@@ -31,6 +31,9 @@ def tell_plan(scene: Scene, clause: Clause) -> None:
     verb = clause.verb
     if verb.lemma in _EMPTY_PLANS or is_about_you(clause) or _is_pointing(clause, verb.end):
         return
+    spans = clause.rest.objects
+    if verb.lemma in _LIGHT and not (spans and not is_empty(clause, spans[0])):
+        return
     low = clause.grammar.low[verb.end : reach(clause)]
     if not any(word.isalpha() and word not in OBJECT_PRONOUNS for word in low) and not clause.times:
         return
@@ -51,9 +54,10 @@ _POINTERS: Final = word_set(
     "it that this them these those anything everything something so any one some"
 )
 _EMPTY_PLANS: Final = word_set(
-    "be see let keep try do know tell think say mean depend need remember forget look have make get"
-    " take love like want check wait"
+    "be see let keep try know tell think say mean depend need remember forget love like want check"
+    " wait"
 )
+_LIGHT: Final = word_set("do look have make get take")
 _SMALL: Final = word_set("into for to at on with in of up out about soon later then")
 _STATED: Final = word_set("close launch ship renew sign expire retire")
 

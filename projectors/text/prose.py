@@ -4,6 +4,7 @@ Questions, commands, conditions and wishes assert nothing. What others say and w
 taken with less confidence, and what is said of nobody one could name is not taken.
 """
 
+import re
 from datetime import datetime
 from typing import Final
 
@@ -60,6 +61,22 @@ _BARE: Final = word_set(
     "sounds looks seems feels means makes tastes hope hoping brings shows fingers"
 )
 _PLAINER: Final = str.maketrans({"’": "'", "‘": "'", MARK: None})
+_HEARERS: Final = word_set("me us him her them you")
+_NO_HEARERS: Final = word_set("out")
+_THEIRS: Final = word_set("he she they his her their your its")
+_FICTION: Final = word_set("film movie book story novel game show series dream play episode")
+_REACHING: Final = word_set("reach contact call text email write mail message ring phone")
+_NOT_PROSE: Final = frozenset("{[<")
+"""How data begins; what it says is not said in sentences."""
+
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)|^>.*$", re.DOTALL | re.MULTILINE)
+_FOREIGN: Final = word_set(
+    """
+    ich und nicht ist eine einen der das mit für wir sie haben wohne je j'ai est et les une pas dans
+    avec mon suis el los las que una con mi muy está il che della sono ho ik een het niet zijn
+    hebben eu não uma com meu minha em och är jag inte og jeg ikke på det som nie jest się vivo mia
+    """
+)
 _QUESTION_OPENERS: Final = QUESTIONS | (AUXILIARIES - {"had", "was", "were", "been"})
 
 
@@ -68,20 +85,24 @@ def statements(
 ) -> list[Candidate]:
     """The assertions of a text, in order; `weight` is how much a plain one is to be believed."""
     text = text.translate(_PLAINER) if not text.isascii() else text
+    if "```" in text or "\n>" in text or text[:1] in _NOT_PROSE:
+        text = _CODE.sub(" ", text) if text[:1] not in _NOT_PROSE else ""
     scene = Scene(speakers, anchor)
     for first, last in sentences(text):
-        sentence = text[first:last].strip()
-        if sentence[-1] != "?" and len(sentence) > 5 and len(scene.found) < limits.CANDIDATES_MAX:
+        sentence = text[first : min(last, first + limits.SENTENCE_CHARS_MAX)].strip()
+        if sentence[-1:] != "?" and " " in sentence and len(scene.found) < limits.CANDIDATES_MAX:
             tokens = read(sentence, anchor)
             if _may_assert(tokens):
                 _Sentence(scene, tokens, weight).tell()
-    return scene.found
+    return scene.once()
 
 
 def _may_assert(tokens: Tokens) -> bool:
     """A cheap test that most questions, commands, wishes and exclamations do not pass."""
     low = tokens.low
     if not low or not _CONDITIONS.isdisjoint(low):
+        return False
+    if not _FOREIGN.isdisjoint(low) and len(_FOREIGN.intersection(low)) > 1:
         return False
     k = 2 if low[:2] == ["guess", "what"] else 0
     while k < len(low) and (low[k] in INTERJECTIONS or low[k] in {",", "and", "so", "but"}):
@@ -117,30 +138,50 @@ class _Sentence:
 
     def tell(self) -> None:
         """Clause after clause, from left to right."""
-        k, n, low = 0, self.grammar.n, self.grammar.low
-        self._preamble()
-        if low[:2] == ["guess", "what"]:
-            k = 2
+        n = self.grammar.n
+        start = k = self._preamble()
         while k < n:
             before = k
             k = self._openers(k)
-            if k >= n:
-                break
-            k = self._clause(k, is_first=before == 0)
-            if k <= before:
-                k = before + 1
-            if k == 0 or (k < n and low[k] == "?"):
-                break
+            if k < n:
+                k = max(self._clause(k, is_first=before == start), before + 1)
 
-    def _preamble(self) -> None:
-        """Words at the head of a sentence that say how all of it is meant."""
+    def _preamble(self) -> int:
+        """Words at the head of a sentence that say how all of it is meant; where it goes on."""
         low = self.grammar.low
         head = " ".join(low[:6])
-        if head.startswith(
-            ("as far as i know", "i am not sure , but", "i 'm not sure", "if i recall")
-        ):
+        if head.startswith(("as far as i know", "i am not sure , but")):
             self.hedged = True
         self.corrects = head.startswith(("actually ,", "correction", "sorry , i meant", "i meant"))
+        if head.startswith("guess what"):
+            return 2
+        if head.startswith(("rumour has it", "rumor has it")):
+            self.source = Mention(text="rumour")
+            return 3
+        me = self.scene.speakers.me
+        if head.startswith("in my opinion ,") and me is not None and self.grammar.n > 5:
+            self._opinion(Verb(), me, 4)
+            self.hedged = True
+            return 4
+        if low[0] == "in" and not _FICTION.isdisjoint(low[1:4]):
+            return self.grammar.n
+        if me is not None and "me" in low and not _REACHING.isdisjoint(low):
+            self._contact(me, low)
+        return 0
+
+    def _contact(self, me: Mention, low: list[str]) -> None:
+        """`call me Sam`, `you can reach me at …`: said as a request, and yet told."""
+        words = self.grammar.words
+        clause = Clause(self.tokens, self.grammar, me, Verb())
+        clause.weight = self.weight
+        at = low.index("me")
+        if at and low[at - 1] == "call" and words[at + 1 : at + 2] and words[at + 1][0].isupper():
+            self.scene.add(clause, "nickname", Value(datatype="string", value=words[at + 1]))
+        for word in words[at + 1 :]:
+            is_phone = sum(char.isdigit() for char in word) > 6 and word[0] in "+0123456789"
+            if "@" in word or is_phone:
+                predicate = "email" if "@" in word else "phone"
+                self.scene.add(clause, predicate, Value(datatype="string", value=word))
 
     def _openers(self, k: int) -> int:
         """Pass what stands before a clause: marks, interjections, connectives, adverbs, times."""
@@ -156,7 +197,8 @@ class _Sentence:
             elif (word in _SKIPPED and not (word == "that" and self._is_linking_that(k))) or (
                 word == "since" and self._is_temporal(k)
             ):
-                return self._skip(k)
+                k = self._skip(k)
+                continue
             elif word == "there" and k + 1 < n and low[k + 1] in AUXILIARIES:
                 return self._boundary(k + 2)
             elif not (
@@ -370,9 +412,8 @@ class _Sentence:
         if verb.lemma not in _CLAUSAL:
             return 0
         k = verb.end
-        while k < n and (
-            low[k] in {"me", "us", "him", "her", "them", "you", "out"} or low[k][0] == MARK
-        ):
+        hearers = _HEARERS if verb.lemma in _SAYING else _NO_HEARERS
+        while k < n and (low[k] in hearers or low[k][0] == MARK):
             k += 1
         has_that = k < n and low[k] == "that"
         start = k + 1 if has_that else k
@@ -401,6 +442,8 @@ class _Sentence:
         clause.weight = min(self.weight, 0.85)
         low = self.grammar.low
         if low[start] in {"i", "we", "you", "it", "that", "this", "there"}:
+            return
+        if low[start] in _THEIRS and self.scene.pronoun(low[start]) is None:
             return
         words = self.scene.text(self.grammar, (start, self.grammar.stretch(start, verb)))
         self.scene.add(clause, "thinks", Value(datatype="string", value=words))

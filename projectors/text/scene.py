@@ -197,6 +197,14 @@ class Scene:
             self.group = mention
         self.thing = mention
 
+    def once(self) -> list[Candidate]:
+        """Everything told, each once."""
+        told: dict[tuple[Mention, str, object, str], Candidate] = {}
+        for one in self.found:
+            value = one.object if isinstance(one.object, Mention) else repr(one.object.value)
+            told.setdefault((one.subject, one.predicate, value, one.polarity), one)
+        return list(told.values())
+
     # ── telling ──────────────────────────────────────────────────────────────────────────────
 
     def relate(self, owner: Mention, predicate: str, other: Mention) -> None:
@@ -219,13 +227,18 @@ class Scene:
         """Take an assertion of a clause; `begins` says that its verb tells a beginning."""
         if value is None:
             return
+        subject = subject or clause.subject
+        if subject.kind == "thing" and predicate in _PERSONAL and subject.text[:1].isupper():
+            subject = Mention(text=subject.text, kind="person")
         known = PREDICATES.get(predicate)
         if kind is None:
             kind = known.kind if known is not None else "state"
+        if kind == "event" and isinstance(value, Mention) and _is_common(value):
+            value = Value(datatype="string", value=value.text)
         valid_from, valid_to, ends = times(clause, self.anchor, kind, begins=begins)
         self.found.append(
             Candidate(
-                subject=subject or clause.subject,
+                subject=subject,
                 predicate=predicate,
                 object=value,
                 confidence=confidence(clause),
@@ -240,6 +253,18 @@ class Scene:
                 source=clause.source,
             )
         )
+
+
+_PERSONAL: Final = word_set(
+    "lives_in works_at works_as likes dislikes prefers speaks married_to marital_status feels diet"
+    " has_condition allergic_to born_in plans_to hopes_to wants_to skilled_in can nationality"
+)
+"""What is said only of people."""
+
+
+def _is_common(value: Mention) -> bool:
+    """Whether a mention names no one thing: `a new phone` happens to one, and is no entity."""
+    return value.kind == "thing" and value.actor is None and not value.text[:1].isupper()
 
 
 def _cardinality(predicate: str, known: Predicate | None, kind: Kind) -> Cardinality:

@@ -73,7 +73,7 @@ _SYNONYMS: Final = {
         ("live", "liv", "resid", "residenc", "hom", "home", "addres", "locat", "location", "dwell"),
         ("lik", "lov", "enjoi", "prefer", "preferenc", "favourit", "favorit", "fond"),
         ("dislik", "hat", "detest", "avoid"),
-        ("stag", "statu", "state", "stat", "phas", "step"),
+        ("stag", "status", "state", "stat", "phas", "step"),
         ("cost", "pric", "amount", "fee", "budget", "worth"),
         ("count", "number", "quantit", "total", "num"),
         ("mov", "relocat", "chang", "switch", "migrat"),
@@ -94,7 +94,7 @@ _SYNONYMS: Final = {
     )
     for other in group
 }
-_GENERIC: Final = frozenset({"stag", "statu", "becom", "mov", "set", "end", "begin", "updat"})
+_GENERIC: Final = frozenset({"stag", "becom", "mov", "set", "end", "begin", "updat"})
 
 
 @lru_cache(maxsize=8192)
