@@ -194,8 +194,20 @@ class SynthesizeReceipt(msgspec.Struct, frozen=True, kw_only=True):
     """The job, and where to hear of it."""
 
     job_id: str
-    status: Literal["running", "complete"]
+    status: str
     lifecycle_stream: str
+
+
+class SynthesisState(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a synthesis is: concepts looked at, and those that got a version."""
+
+    job_id: str
+    scope: ScopePath
+    status: str
+    looked_at: int
+    made: int
+    started_at: Instant
+    updated_at: Instant | None
 
 
 # ── entities ─────────────────────────────────────────────────────────────────────────────────

@@ -42,6 +42,7 @@ VERBS = (
     "engine/forget.py",
     "engine/identity.py",
     "engine/layers/beliefs.py",
+    "engine/layers/entities.py",
     "engine/layers/episodes.py",
     "engine/layers/facts.py",
     "engine/layers/understanding.py",

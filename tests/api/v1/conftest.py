@@ -84,6 +84,61 @@ def capture(api: httpx.Client, envelope: Callable[..., dict[str, Any]]) -> Calla
 
 
 @pytest.fixture
+def told(api: httpx.Client) -> Callable[..., list[dict[str, Any]]]:
+    """Write envelopes in one go and wait once until every view has them; the events, in order."""
+
+    def write(*items: dict[str, Any]) -> list[dict[str, Any]]:
+        assert 202 == api.post("/v1/experience/bulk", json={"items": items}).status_code
+        assert 200 == api.post("/v1/admin/flush-views").status_code
+        keys = [item["idempotency_key"] for item in items]
+        found = [api.get(f"/v1/experience/by-idempotency-key/{key}").json() for key in keys]
+        return [api.get(f"/v1/events/{one['event_id']}").json() for one in found]
+
+    return write
+
+
+@pytest.fixture
+def stated(told: Callable[..., Any], envelope: Callable[..., Any]) -> Callable[..., Any]:
+    """State things exactly: (time, subject, predicate, object), in one go; the events."""
+
+    def write(*facts: tuple[str, Any, str, Any], **changes: Any) -> list[dict[str, Any]]:
+        items = [
+            envelope(
+                content={
+                    "kind": "triple",
+                    "triple": {"subject": subject, "predicate": predicate, "object": thing},
+                },
+                context={"observed_at": at},
+            )
+            | changes
+            for at, subject, predicate, thing in facts
+        ]
+        events: list[dict[str, Any]] = told(*items)
+        return events
+
+    return write
+
+
+@pytest.fixture
+def everything(api: httpx.Client) -> Callable[..., list[Any]]:
+    """All items of a listing, by its cursors."""
+
+    def read(path: str, **parameters: Any) -> list[Any]:
+        items: list[Any] = []
+        while True:
+            answer = api.get(path, params=parameters)
+            assert 200 == answer.status_code, answer.text
+            page = answer.json()
+            items += page["items"]
+            assert page["has_more"] == (page["next_cursor"] is not None)
+            if not page["has_more"]:
+                return items
+            parameters = parameters | {"cursor": page["next_cursor"]}
+
+    return read
+
+
+@pytest.fixture
 def head(api: httpx.Client) -> Callable[[], int]:
     """The last offset of the log, as health tells it."""
     return lambda: api.get("/v1/admin/health").json()["head_offset"]

@@ -7,37 +7,14 @@ BOB = {"X-Cortex-Actor": "user:bob"}
 
 
 @pytest.fixture
-def tell(api, envelope, scope):
-    """Say things in the test's scope, each at its time, and see them through every stage."""
+def tell(told, envelope):
+    """Say things in the test's scope, each at its time; the ids of the events."""
 
-    def say(*told, **changes):
-        ids = []
-        for at, text in told:
-            body = envelope(text, context={"observed_at": at}, **changes)
-            answer = api.post("/v1/experience?wait=settled", json=body)
-            assert 200 == answer.status_code, answer.text
-            ids.append(answer.json()["event_id"])
-        return ids
+    def say(*spoken, **changes):
+        items = [envelope(text, context={"observed_at": at}, **changes) for at, text in spoken]
+        return [event["id"] for event in told(*items)]
 
     return say
-
-
-def pages(api, path, **parameters):
-    """Every page of a listing, by its cursors."""
-    while True:
-        answer = api.get(path, params=parameters)
-        assert 200 == answer.status_code, answer.text
-        page = answer.json()
-        yield page["items"]
-        assert page["has_more"] == (page["next_cursor"] is not None)
-        if not page["has_more"]:
-            return
-        parameters = parameters | {"cursor": page["next_cursor"]}
-
-
-def everything(api, path, **parameters):
-    """All items of a listing."""
-    return [item for page in pages(api, path, **parameters) for item in page]
 
 
 def error_of(answer):
@@ -49,24 +26,24 @@ def error_of(answer):
 # ── events in time ───────────────────────────────────────────────────────────────────────────
 
 
-def test_events_of_a_phrase(api, scope, tell):
+def test_events_of_a_phrase(api, scope, tell, everything):
     """A window of validity is about when an event was observed."""
     tell(("2026-04-20T10:00:00Z", "in April"), ("2026-05-02T10:00:00Z", "in May"))
     parameters = {"scope": scope, "natural": "last month", "reference_date": "2026-05-13"}
-    found = everything(api, "/v1/events", **parameters)
+    found = everything("/v1/events", **parameters)
 
     assert ["in April"] == [event["content"]["text"] for event in found]
 
 
-def test_events_as_of_a_moment(api, scope, tell):
+def test_events_as_of_a_moment(api, scope, tell, everything):
     """What had been recorded by then, whenever it was observed (001 §18.2.17)."""
     first, second = tell(("2030-01-01T00:00:00Z", "one"), ("2020-01-01T00:00:00Z", "two"))
     recorded = {
         event["id"]: event["context"]["recorded_at"]
-        for event in everything(api, "/v1/events", scope=scope)
+        for event in everything("/v1/events", scope=scope)
     }
-    found = everything(api, "/v1/events", scope=scope, as_of=recorded[first])
-    later = everything(api, "/v1/events", scope=scope, recorded_during=f"{recorded[second]}..")
+    found = everything("/v1/events", scope=scope, as_of=recorded[first])
+    later = everything("/v1/events", scope=scope, recorded_during=f"{recorded[second]}..")
 
     assert [first] == [event["id"] for event in found]
     assert [second] == [event["id"] for event in later]
@@ -116,13 +93,13 @@ def test_a_lenient_reader_is_warned(api, scope, tell):
     assert 1 == len(answer.json()["items"])
 
 
-def test_a_registered_phrase_is_understood_at_once(api, scope, tell):
+def test_a_registered_phrase_is_understood_at_once(api, scope, tell, everything):
     """Registered, asked with, and gone again."""
     tell(("2026-02-10T09:00:00Z", "launch day"), ("2026-01-01T09:00:00Z", "before"))
     phrase = {"name": "our launch", "resolves_to": {"valid_during": ["2026-02-10", "2026-02-11"]}}
     assert 201 == api.post("/v1/temporal/phrases", json=phrase).status_code
     parameters = {"scope": scope, "natural": "since our launch"}
-    found = everything(api, "/v1/events", **parameters)
+    found = everything("/v1/events", **parameters)
     api.delete("/v1/temporal/phrases/our launch")
 
     assert ["launch day"] == [event["content"]["text"] for event in found]
@@ -167,13 +144,13 @@ def test_a_closed_scope_is_a_denial(api, envelope, scope, path):
 
 
 @pytest.mark.parametrize("path", ["/v1/events", "/v1/episodes"])
-def test_up_the_tree_when_asked_for(api, envelope, scope, path):
+def test_up_the_tree_when_asked_for(api, envelope, scope, path, everything):
     """001 §18.2.14: local unless the caller says holistic."""
     below = scope + "/project:x"
     for where in (scope, below):
         body = envelope("hello there", scope=where)
         assert 200 == api.post("/v1/experience?wait=settled", json=body).status_code
-    local = everything(api, path, scope=below)
+    local = everything(path, scope=below)
     up = api.get(path, params={"scope": below, "view": "holistic"}).json()
 
     assert [below] == [item["scope"] for item in local]
@@ -190,10 +167,10 @@ TALK = (
 )
 
 
-def test_an_open_episode_is_as_it_stands(api, scope, tell):
+def test_an_open_episode_is_as_it_stands(api, scope, tell, everything):
     """Put together when it is read: every event so far, marked as not over."""
     ids = tell(*TALK)
-    [episode] = everything(api, "/v1/episodes", scope=scope)
+    [episode] = everything("/v1/episodes", scope=scope)
 
     assert ids == episode["events"]
     assert (False, True, "episode_open") == (
@@ -208,13 +185,13 @@ def test_an_open_episode_is_as_it_stands(api, scope, tell):
     assert episode == api.get(f"/v1/episodes/{episode['id']}").json()
 
 
-def test_an_episode_as_of_its_second_event(api, scope, tell):
+def test_an_episode_as_of_its_second_event(api, scope, tell, everything):
     """Later events do not change an earlier answer."""
     ids = tell(*TALK)
     event = api.get(f"/v1/events/{ids[1]}").json()
     parameters = {"scope": scope, "as_of": event["context"]["recorded_at"]}
     parameters["valid_during"] = "2026-01-01.."
-    [then] = everything(api, "/v1/episodes", **parameters)
+    [then] = everything("/v1/episodes", **parameters)
     by_id = api.get(
         f"/v1/episodes/{then['id']}", params={"as_of": event["context"]["recorded_at"]}
     ).json()
@@ -222,7 +199,7 @@ def test_an_episode_as_of_its_second_event(api, scope, tell):
     assert ids[:2] == then["events"] == by_id["events"]
 
 
-def test_episodes_by_time_actor_and_session(api, scope, tell):
+def test_episodes_by_time_actor_and_session(api, scope, tell, everything):
     """`overlapping` is about when they took place, both ends included."""
     tell(*TALK, observed_actor={"id": "user:alice", "session": "s1"})
     tell(
@@ -231,7 +208,7 @@ def test_episodes_by_time_actor_and_session(api, scope, tell):
     )
 
     def found(**parameters):
-        listed = everything(api, "/v1/episodes", scope=scope, **parameters)
+        listed = everything("/v1/episodes", scope=scope, **parameters)
         return sorted(episode["session"] for episode in listed)
 
     assert ["s1", "s2"] == found()
@@ -243,30 +220,27 @@ def test_episodes_by_time_actor_and_session(api, scope, tell):
     assert [] == found(session="s2", actor="user:alice")
 
 
-def test_causal_chains_may_be_left_out(api, scope, tell):
+def test_causal_chains_may_be_left_out(api, scope, tell, everything):
     """There unless the reader does not want them."""
     tell(*TALK)
-    [full] = everything(api, "/v1/episodes", scope=scope)
-    [bare] = everything(api, "/v1/episodes", scope=scope, with_causal_chain=False)
+    [full] = everything("/v1/episodes", scope=scope)
+    [bare] = everything("/v1/episodes", scope=scope, with_causal_chain=False)
 
     assert "trigger" == full["causal_chain"][0]["role"]
     assert [] == bare["causal_chain"]
 
 
 @pytest.mark.parametrize("order", ["newest", "oldest"])
-@pytest.mark.parametrize("limit", [1, 2, 5])
-def test_pages_of_episodes_cover_each_once(api, scope, tell, order, limit):
+def test_pages_of_episodes_cover_each_once(scope, told, envelope, order, everything):
     """Whatever the size of a page."""
-    for number in range(4):
-        tell(
-            ("2026-05-13T15:00:00Z", f"Story {number}"),
-            observed_actor={"id": "user:alice", "session": f"s{number}"},
-        )
-    found = everything(api, "/v1/episodes", scope=scope, order=order, limit=limit)
-    sessions = [episode["session"] for episode in found]
+    actors = [{"id": "user:alice", "session": f"s{number}"} for number in range(4)]
+    told(*(envelope("A story", observed_actor=actor) for actor in actors))
 
-    expected = [f"s{number}" for number in range(4)]
-    assert sessions == (expected if order == "oldest" else expected[::-1])
+    expected = [actor["session"] for actor in actors]
+    for limit in (1, 2, 5):
+        found = everything("/v1/episodes", scope=scope, order=order, limit=limit)
+        sessions = [episode["session"] for episode in found]
+        assert sessions == (expected if order == "oldest" else expected[::-1])
 
 
 @pytest.mark.parametrize(

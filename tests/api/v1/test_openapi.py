@@ -13,6 +13,10 @@ NAMES = {
     "/v1/vocabularies/{name}": "sample",
     "/v1/temporal/phrases/{name}": "sample",
 }
+STATED = {
+    "kind": "triple",
+    "triple": {"subject": {"name": "Acme"}, "predicate": "deal_stage", "object": "poc"},
+}
 VOCABULARY = {"name": "sample", "predicates": [{"id": "sampled"}]}
 PHRASE = {"name": "sample", "expression": "P0D..P1D"}
 # Policies that change nothing: the shared server's other tests must not notice.
@@ -82,7 +86,7 @@ def test_an_operation_says_what_the_table_says(page, endpoint):
 )
 def test_every_documented_operation_answers(api, capture, envelope, scope, endpoint):
     """With real ids and a valid body each answers its first status; the client checks the shape."""
-    event_id = capture()
+    event_id = capture(content=STATED)
     api.post("/v1/vocabularies", json=VOCABULARY)
     api.post("/v1/temporal/phrases", json=PHRASE)
     state = api.get(f"/v1/lifecycle/memory-event/{event_id}").json()
@@ -95,7 +99,7 @@ def test_every_documented_operation_answers(api, capture, envelope, scope, endpo
         "audit_id": api.get("/v1/audit", params={"limit": 1}).json()["items"][0]["id"],
     }
     derived = {record_id.partition("_")[0]: record_id for record_id in state["derives"]}
-    fill["episode_id"] = derived["ep"]
+    fill |= {"episode_id": derived["ep"], "fact_id": derived["fact"], "entity_id": "Acme"}
     bodies = BODIES | {
         "/v1/experience": envelope(),
         "/v1/experience/bulk": {"items": [envelope()]},
@@ -107,6 +111,7 @@ def test_every_documented_operation_answers(api, capture, envelope, scope, endpo
     takes_scope = "scope" in endpoint.query.__struct_fields__
     parameters = {
         "/v1/experience/status": {"event_id": event_id},
+        "/v1/facts/timeline": {"scope": scope, "subject": "Acme", "predicate": "deal_stage"},
         "/v1/policy/scope": {"path": scope},
         "/v1/scopes": {"path": scope, "records": "keep"} if endpoint.method == "DELETE" else {},
         "/v1/scopes/members": {"path": scope},
