@@ -7,6 +7,7 @@ model, from other views or in another form is built anew from the log while the 
 
 import contextlib
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
@@ -65,6 +66,7 @@ class Indexer:
         self._text, self._vectors = Trouble(), Trouble()
         self._served: Generation | None = None
         self._building: Generation | None = None
+        self._retired: deque[tuple[float, Generation]] = deque()
         self._records: Iterator[Work] | None = None
         self._page: Work | None = None
         self._records_until = 0
@@ -116,6 +118,8 @@ class Indexer:
             self._thread.join()
         _close(self._served)
         _close(self._building)
+        for _, generation in self._retired:
+            _close(generation)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -211,6 +215,7 @@ class Indexer:
         if self._log.failure is not None:
             raise StoreError(f"the log has failed: {self._log.failure}")
         assert self._embedder is not None, "prepare comes first"
+        self._retire()
         if self._is_outdated(self._embedder):
             self._begin(self._embedder)
         generation = self._served
@@ -294,9 +299,10 @@ class Indexer:
         if generation is None:
             return None
         furthest = max(generation.text.watermark(), generation.vectors.watermark())
+        fed = max(generation.watermark(), generation.feed_after)
         is_ahead = furthest > self._log.head()
-        is_lost = generation.watermark() < self._target() - limits.FEED_ENTRIES_KEPT
-        if not is_ahead and (not is_lost or generation.feed_after >= generation.watermark()):
+        is_lost = fed < self._target() - limits.FEED_ENTRIES_KEPT
+        if not is_ahead and not is_lost:
             return generation
         generation.text.close()
         return None
@@ -348,10 +354,19 @@ class Indexer:
         """Read what was built; the old generation goes."""
         before, self._served, self._building = self._served, generation, None
         self._generations.swap()
-        _close(before)
-        if before is not None and before.made.embedder != generation.made.embedder:
-            self._follower.forget_other_models(generation.embedder)
-        self._generations.drop_leftovers()
+        if before is not None:
+            # Requests under way may still read it: it goes a little later.
+            self._retired.append((self._clock.elapsed_s() + limits.INDEX_RETIRED_S, before))
+            if before.made.embedder != generation.made.embedder:
+                self._follower.forget_other_models(generation.embedder)
+        else:
+            self._generations.drop_leftovers()
+
+    def _retire(self) -> None:
+        """Let go of generations that nobody reads any more, and remove their files."""
+        while self._retired and self._retired[0][0] <= self._clock.elapsed_s():
+            _close(self._retired.popleft()[1])
+            self._generations.drop_leftovers()
 
     def _mend(self, generation: Generation) -> None:
         """Open the files again; when that does not help, another generation is built."""

@@ -173,6 +173,16 @@ PROJECT_BYTES_MAX: Final = 4 * MIB
 PROJECT_MS_MAX: Final = 50
 """One batch of the daemon, by count, payload bytes and time, whichever comes first."""
 
+READ_AHEAD_ENTRIES: Final = 512
+"""A backlog worth another process: about a tenth of a second of reading, which is what one costs."""
+
+READ_AHEAD_STEP: Final = 64
+READ_AHEAD_WINDOW: Final = 1024
+"""Entries handed over at a time, and read ahead at most: a few hundred kilobytes."""
+
+READ_AHEAD_S_MAX: Final = 30.0
+"""Seconds to wait for the other process before it is given up."""
+
 PARK_ATTEMPTS: Final = 3
 """Tries before an entry that a projector cannot take is parked."""
 
@@ -286,6 +296,10 @@ BELIEF_EVENTS_MAX: Final = 16
 SUMMARY_CHARS_MAX: Final = 240
 NARRATED_MAX: Final = 5
 """What is quoted of a record in a graph of reasons, and the facts that its narrative tells."""
+
+BELIEFS_OUTDATED_MAX: Final = 1000
+"""Beliefs that one change of a vocabulary deprecates; the change of a larger one shows as they are
+spoken of again."""
 
 CALIBRATION_DAYS: Final = 30
 CALIBRATION_SAMPLES_MIN: Final = 10
@@ -442,6 +456,9 @@ INDEX_REST_S_MAX: Final = 0.1
 
 INDEX_BUILD_COMMIT_S: Final = 5.0
 """The same for a generation that is being built and that nobody reads."""
+
+INDEX_RETIRED_S: Final = 30.0
+"""How long a generation stays after another took its place: longer than any request reads."""
 
 INDEX_RETRY_S_MAX: Final = 30.0
 """The longest pause before an embedding endpoint or a full disk is tried again."""
