@@ -9,13 +9,23 @@ them are ever sure at once.
 """
 
 from collections.abc import Iterable
+from itertools import islice
 
 from projectors.base import Change, Projector, Put, View
 from projectors.beliefs.desk import Desk
-from projectors.beliefs.rows import TABLES, Held, Rules, due_belief, due_s
+from projectors.beliefs.rows import TABLES, Held, Rules, due_belief, due_s, term_key
 from projectors.beliefs.settle import settle
 from projectors.records import Moved, moved
-from schemas.entry import Directive, Entry, SetPolicy, Tick
+from schemas import limits
+from schemas.entry import (
+    Cancel,
+    Directive,
+    DropVocabulary,
+    Entry,
+    SetPolicy,
+    SetVocabulary,
+    Tick,
+)
 from schemas.ids import parse_id
 from schemas.policy import LayerRules, PolicyDocument
 
@@ -29,18 +39,27 @@ def project(entry: Entry, view: View) -> Iterable[Change]:
             return (Put(table="belief_rules", key=b"", value=_rules(document)),)
         case Directive(command=Tick(due=due)):
             return _absorbed(entry, view, due)
+        case Directive(command=SetVocabulary(vocabulary=vocabulary)):
+            terms = {term.id for term in vocabulary.predicates}
+            return _outdated(entry, view, vocabulary.name, terms)
+        case Directive(command=DropVocabulary(name=name)):
+            return _outdated(entry, view, name, set())
+        case Directive(command=Cancel(event_id=event_id)):
+            return _weighed(entry, view, cancelled=event_id)
         case _:
             return _weighed(entry, view)
 
 
-def _weighed(entry: Entry, view: View) -> Iterable[Change]:
+def _weighed(entry: Entry, view: View, cancelled: str | None = None) -> Iterable[Change]:
     facts: Moved | None = view.get("facts_moved", b"")
     heard = view.get("facts_heard", b"")
     names = facts.ids if facts is not None and facts.offset == entry.offset else []
     told = heard.facts if heard is not None and heard.offset == entry.offset else []
-    if not names and not told:
+    if not names and not told and cancelled is None:
         return ()
     desk = Desk(entry, view)
+    if cancelled is not None:
+        desk.withdraw(cancelled)
     desk.take(names, {one.fact: one.confidence for one in told})
     return _settled(desk)
 
@@ -53,6 +72,18 @@ def _absorbed(entry: Entry, view: View, due: list[str]) -> Iterable[Change]:
         held: Held | None = None if belief is None else view.get("beliefs_held", belief)
         if belief is not None and held is not None and held.due_s * 1_000_000 <= desk.at_us:
             desk.touch(belief)
+    return _settled(desk)
+
+
+def _outdated(entry: Entry, view: View, name: str, terms: set[str]) -> Iterable[Change]:
+    """Deprecate the beliefs whose words a vocabulary no longer has (001 §7.4.1)."""
+    desk = Desk(entry, view)
+    rows = view.scan("belief_terms", term_key(name))
+    for key, _ in islice(rows, limits.BELIEFS_OUTDATED_MAX):
+        record = desk.record(key[16:])
+        is_current = record is not None and record.recorded_to is None
+        if record is not None and is_current and record.claim.predicate not in terms:
+            desk.touch(key[16:]).is_outdated = True
     return _settled(desk)
 
 

@@ -22,6 +22,7 @@ from projectors.beliefs.rows import (
     about_key,
     claim_key,
     digest,
+    term_key,
     thing_of,
     value_key,
 )
@@ -42,6 +43,8 @@ class Touch:
     claim: Claim | None = None
     scope: str = ""
     is_single: bool = False
+    is_opened: bool = False
+    is_outdated: bool = False
     lost: bool = False
     forgotten: bool = False
     successor: bytes | None = None
@@ -113,6 +116,20 @@ class Desk:
         for raw, fact, told in new if _is_wanted(self.entry) else ():
             self._lay_on(raw, fact, told)
 
+    def withdraw(self, event_id: str) -> None:
+        """Take off the claims that never got past what stood and rest on a cancelled event."""
+        event = parse_id("evt", event_id)
+        row = None if event is None else self.draft.get("derives", event)
+        for name in row.ids if row is not None else ():
+            raw = parse_id("fact", name)
+            fact: Fact | None = None if raw is None else self.draft.get("facts", raw)
+            if raw is None or fact is None or not _was_refused(fact):
+                continue
+            weighed: Weighed | None = self.draft.get("belief_evidence", raw)
+            scale = None if weighed is None else self.scale(weighed.belief)
+            if weighed is not None and scale is not None and scale.turn == weighed.turn:
+                self._take_off(raw, weighed, scale, _replace(fact, superseded_by=None))
+
     def _lay_on(self, raw: bytes, fact: Fact, told: float | None) -> None:
         """A fact that had no part in a belief yet."""
         confidence = fact.confidence if told is None else told
@@ -163,6 +180,9 @@ class Desk:
         source = _source_of(speaker, scale, against=fact.polarity == "negative")
         repeats = scale.sources.get(source, 0)
         mass = posterior.mass_of(confidence, fact.trust, repeats)
+        if _was_refused(fact):
+            # It was judged already: a voice against what stands, and no more than that.
+            mass //= posterior.REFUSED
         if repeats and not mass:
             return None, scale.sources
         return Telling(self._event, source, mass), {**scale.sources, source: repeats + 1}
@@ -273,6 +293,7 @@ class Desk:
         span = (after.valid_from_us, after.valid_to_us)
         if span != (before.valid_from_us, before.valid_to_us):
             self.set_period(after.claim, belief, Period(belief, *span))
+            self.touch(belief).is_opened |= after.valid_to_us is None
 
     def set_period(self, claim: bytes, belief: bytes, period: Period | None) -> None:
         """For which time a belief holds its claim true; None: for none."""
@@ -338,12 +359,14 @@ class Desk:
         scale = Scale(claim=key, family=family, valid_from_us=start, valid_to_us=end)
         self.put_scale(belief, scale)
         touch = self.touch(belief)
-        touch.claim, touch.scope = claim, fact.scope
+        touch.claim, touch.scope, touch.is_opened = claim, fact.scope, True
         self.set_period(key, belief, Period(belief, start, end))
         for node, root in zip((claim.subject, claim.object), roots, strict=True):
             thing = thing_of(node, root)
             if thing is not None:
                 self.draft.put("beliefs_about", about_key(scale.scope_no, thing, belief), Mark())
+        if fact.vocabulary is not None:
+            self.draft.put("belief_terms", term_key(fact.vocabulary, belief), Mark())
         if fact.cardinality == "single":
             place = value_key(scale.scope_no, claim.predicate, roots[0])
             known: Values = self.draft.get("belief_values", place) or Values()
@@ -352,9 +375,13 @@ class Desk:
         return belief
 
     def _scope_no(self, fact: Fact) -> int:
-        """The number of the fact's scope: the entry's own, or the one it consolidates into."""
-        is_here = fact.scope == self.entry.scope
-        return self.entry.scope_no if is_here else self.entry.home_scope_no
+        """The number of the fact's scope: the entry's own or its target, or where the fact lies."""
+        entry = self.entry
+        if fact.scope in (entry.scope, entry.home_scope):
+            return entry.scope_no if fact.scope == entry.scope else entry.home_scope_no
+        basis = self.draft.get("facts_basis", record_key("facts", fact.id))
+        assert basis is not None, "a fact of another scope lies on a line there"
+        return int.from_bytes(basis.line[:4], "big")
 
     # ── rivals ───────────────────────────────────────────────────────────────────────────────
 
@@ -365,18 +392,19 @@ class Desk:
                 follower: Weighed | None = self.draft.get("belief_evidence", touch.successor)
                 if follower is not None and follower.belief != belief:
                     self._tie(belief, follower.belief, "newer_wins")
-            if touch.claim is not None and touch.is_single:
-                self._oppose(belief, touch.claim)
+            if touch.is_single and touch.is_opened:
+                self._oppose(belief, touch)
         for belief in list(self.touched):
             scale = self.scale(belief)
             for rival in scale.rivals if scale is not None else ():
                 if rival.resolution == "unresolved":
                     self.touch(rival.belief)
 
-    def _oppose(self, belief: bytes, claim: Claim) -> None:
+    def _oppose(self, belief: bytes, touch: Touch) -> None:
         """Of values that exclude each other, those that the facts let stand are rivals."""
-        scale = self.scale(belief)
-        if scale is None or scale.valid_to_us is not None or not scale.pros:
+        scale, record = self.scale(belief), self.record(belief)
+        claim = touch.claim if record is None else record.claim
+        if scale is None or scale.valid_to_us is not None or not scale.pros or claim is None:
             return
         place = value_key(scale.scope_no, claim.predicate, self.root(claim.subject))
         known: Values | None = self.draft.get("belief_values", place)

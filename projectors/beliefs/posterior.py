@@ -35,6 +35,9 @@ _REPEATS_MAX: Final = 40
 TRUST: Final[dict[Trust, float]] = {"high": 1.0, "low": 0.5}
 """How much of a report's mass counts, by how far its source is believed about it."""
 
+REFUSED: Final = 4
+"""What did not get past what stood weighs a quarter."""
+
 MASS_MIN: Final = UNIT // 1000
 """What weighs less is a repetition of repetitions, and nothing at all."""
 

@@ -173,6 +173,7 @@ TABLES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "belief_evidence": Weighed,
     "belief_claims": Periods,
     "belief_values": Values,
+    "belief_terms": Mark,
     "belief_rules": Rules,
     "belief_calibration": Days,
 }
@@ -192,6 +193,11 @@ def value_key(scope_no: int, predicate: str, root: str) -> bytes:
 def about_key(scope_no: int, thing: bytes, belief: bytes) -> bytes:
     """The beliefs that speak of a thing (`thing_of`), by scope."""
     return scope_no.to_bytes(4, "big") + thing + belief
+
+
+def term_key(vocabulary: str, belief: bytes = b"") -> bytes:
+    """The beliefs whose predicate is a vocabulary's (`belief_terms`): a prefix, or one row."""
+    return name_key(vocabulary) + belief
 
 
 def due_key(due_s: int, belief: bytes) -> bytes:

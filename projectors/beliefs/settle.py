@@ -55,10 +55,10 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 def settle(desk: Desk) -> list[str]:
     """Settle every belief that was touched; the ids of those whose record moved."""
     desk.link()
+    # What is let go comes first: nothing else is to be at odds with it.
+    ordered = sorted(desk.touched.items(), key=lambda item: not item[1].lost)
     return [
-        format_id("belief", belief)
-        for belief, touch in desk.touched.items()
-        if _settled(desk, belief, touch)
+        format_id("belief", belief) for belief, touch in ordered if _settled(desk, belief, touch)
     ]
 
 
@@ -70,6 +70,8 @@ def _settled(desk: Desk, belief: bytes, touch: Touch) -> bool:
     if scale.facts == 0:
         return _let_go(desk, belief, scale, touch)
     judged = _judge(desk, scale)
+    if touch.is_outdated:
+        judged = _replace(judged, stance="deprecated")
     lost = touch.lost or judged.redacted_fraction == 1.0
     is_low = judged.confidence < desk.rules.confidence_floor
     if lost and is_low and judged.stance != "contradicted":
@@ -172,6 +174,8 @@ def _contradictions(desk: Desk, scale: Scale, stance: Stance) -> list[Contradict
     found = []
     for rival in scale.rivals:
         resolution = rival.resolution
+        if desk.draft.get("beliefs_deleted", rival.belief) is not None:
+            continue
         if resolution == "unresolved":
             other = desk.scale(rival.belief)
             if other is None or other.facts == 0:

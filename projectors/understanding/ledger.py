@@ -215,9 +215,13 @@ class Ledger:
         return found
 
     def _scope_no(self, fact: Fact) -> int:
-        """The number of the fact's scope: the entry's own, or the one it consolidates into."""
-        is_here = fact.scope == self.entry.scope
-        return self.entry.scope_no if is_here else self.entry.home_scope_no
+        """The number of the fact's scope: the entry's own or its target, or where the fact lies."""
+        entry = self.entry
+        if fact.scope in (entry.scope, entry.home_scope):
+            return entry.scope_no if fact.scope == entry.scope else entry.home_scope_no
+        basis = self.draft.get("facts_basis", record_key("facts", fact.id))
+        assert basis is not None, "a fact of another scope lies on a line there"
+        return int.from_bytes(basis.line[:4], "big")
 
     # ── what hangs together ──────────────────────────────────────────────────────────────────
 

@@ -119,7 +119,11 @@ def _concept(
     before: Concept | None,
 ) -> Concept:
     beliefs = _beliefs(ledger, facts)
-    sure = [belief.confidence for belief in beliefs] or [fact.confidence for fact in facts] or [0.0]
+    sure = [
+        1 - belief.confidence if belief.stance == "contradicted" else belief.confidence
+        for belief in beliefs
+    ]
+    sure = sure or [fact.confidence for fact in facts] or [0.0]
     confidence = round(sum(sure) / len(sure), 4)
     name = derive_id("concept", ledger.entry.id, ledger.made) if before is None else before.id
     ledger.made += before is None

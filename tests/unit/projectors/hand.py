@@ -46,6 +46,12 @@ class Ids(msgspec.Struct, frozen=True, array_like=True):
     ids: list[str]
 
 
+class Laid(msgspec.Struct, frozen=True, array_like=True):
+    """The line that a fact lies on."""
+
+    line: bytes
+
+
 class Rooted(msgspec.Struct, frozen=True, kw_only=True):
     """What an entity is the same as."""
 
@@ -63,7 +69,8 @@ class Rows:
             "facts_moved": Moved,
         }
         self.tables |= {"episodes": Episode, "episodes_moved": Moved}
-        self.tables |= {"facts_heard": HeardRow, "entities": Rooted, **tables}
+        self.tables |= {"facts_heard": HeardRow, "entities": Rooted}
+        self.tables |= {"facts_basis": Laid, **tables}
         self.rows: dict[tuple[int, str, bytes], bytes] = {}
 
     def get(self, tenant_no: int, table: str, key: bytes) -> Any | None:
@@ -206,6 +213,17 @@ class Hand:
         else:
             self.project(entry)
 
+    def point(self, event_id: str, *names: str) -> None:
+        """An event knows what followed from it."""
+        pointed = Put(table="derives", key=raw("evt", event_id), value=Ids([*names]))
+        self.overlay.apply(TENANT, pointed)
+
+    def lay(self, fact: Fact, scope_no: int) -> None:
+        """A fact lies on a line of a scope."""
+        row = Laid(line=scope_no.to_bytes(4, "big") + bytes(16))
+        key = record_key("facts", fact.id)
+        self.overlay.apply(TENANT, Put(table="facts_basis", key=key, value=row))
+
     def same(self, *names: str) -> None:
         """These are one thing."""
         root = thing(names[0]).id
@@ -248,8 +266,7 @@ class Hand:
         entry = self.entry()
         events = [event for fact in facts for event in fact.supports]
         for fact in facts:
-            pointed = Put(table="derives", key=raw("evt", fact.supports[0]), value=Ids([fact.id]))
-            self.overlay.apply(TENANT, pointed)
+            self.point(fact.supports[0], fact.id)
         sealed = Episode(
             id=derive_id("ep", entry.id, 0) if episode is None else episode.id,
             scope=SCOPE,

@@ -9,10 +9,11 @@ from projectors.base import Put
 from projectors.beliefs import BELIEFS, due_belief, due_s
 from projectors.derives import back_pointers
 from schemas import limits
-from schemas.entry import Directive, SetPolicy
+from schemas.entry import Cancel, Directive, DropVocabulary, SetPolicy, SetVocabulary
 from schemas.envelope import Directives
 from schemas.policy import LayerRules, PolicyDocument
 from schemas.times import to_us
+from schemas.vocabularies import PredicateTerm, Vocabulary
 
 HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)
@@ -753,6 +754,74 @@ def test_ids_that_are_the_same_thing_are_one_subject(log, hand):
     log.tell("Paris", about="liz", by="user:bob")
 
     assert 2 == only(log).evidence_count
+
+
+def test_a_belief_in_words_that_are_gone_is_deprecated(log):
+    """When its vocabulary changes, a claim is kept for as_of and not surfaced (001 §7.4.1)."""
+    for number, predicate in enumerate(("stage", "seats")):
+        log.tell(number, predicate=predicate, vocabulary="sales")
+    vocabulary = Vocabulary(name="sales", predicates=[PredicateTerm(id="stage")])
+    log.project(log.entry(Directive(command=SetVocabulary(vocabulary=vocabulary))))
+    changed = [one.stance for one in log.records("beliefs")]
+    log.project(log.entry(Directive(command=DropVocabulary(name="sales"))))
+
+    assert ["supported", "deprecated"] == changed
+    assert ["deprecated", "deprecated"] == [one.stance for one in log.records("beliefs")]
+
+
+def test_what_is_said_again_is_no_longer_deprecated(log):
+    """New evidence is weighed as any other."""
+    fact = log.tell("poc", predicate="stage", vocabulary="sales")
+    log.project(log.entry(Directive(command=DropVocabulary(name="sales"))))
+    log.at += HOUR
+    log.hear(log.said("user:bob"), [], {fact.id: 0.9})
+
+    assert "supported" == only(log).stance
+
+
+def test_a_belief_that_comes_back_meets_its_rivals(log, hand):
+    """What ended and is so again weighs against what was refused meanwhile."""
+    paris = log.tell("Paris")
+    ended, rome = log.change(paris, "Rome")
+    entry = log.said("agent:bot")
+    refused = {"trust": "low", "recorded_to": entry.recorded_at, "superseded_by": rome.id}
+    log.move(entry, [log.fact(entry, "Oslo", **refused)])
+    entry = log.entry()
+    again = hand.revised(ended, entry, valid_to=None, superseded_by=None)
+    log.move(entry, [again, hand.closed(rome, entry)])
+    found = beliefs(log)
+
+    assert ({"Paris", "Oslo"}, None) == (set(found), found["Paris"].valid_to)
+    assert 1 >= found["Paris"].confidence + found["Oslo"].confidence
+    assert [found["Oslo"].id] == [one.belief_id for one in found["Paris"].contradicts]
+
+
+def test_a_refused_claim_goes_with_its_event(log, hand):
+    """The fact does not move when it was never known; its event is cancelled all the same."""
+    paris = log.tell("Paris")
+    entry = log.said("agent:bot")
+    refused = {"trust": "low", "recorded_to": entry.recorded_at, "superseded_by": paris.id}
+    log.move(entry, [log.fact(entry, "Oslo", **refused)])
+    contested = beliefs(log)["Paris"].confidence
+    log.point(entry.event_id, log.fact(entry, "Oslo").id)
+    cancel = Cancel(event_id=entry.event_id, offset=entry.offset, stages=[])
+    log.project(log.entry(Directive(command=cancel)))
+
+    assert (True, 0.9) == (contested < 0.9, only(log).confidence)
+
+
+def test_facts_that_come_back_elsewhere_find_their_scope(log, hand):
+    """A cancellation may bring back what lies in another scope than its own."""
+    entry = msgspec.structs.replace(log.said(), into_scope="ws:launch", into_scope_no=9)
+    fact = log.fact(entry, "Paris", scope="ws:launch")
+    log.move(entry, [fact])
+    log.retract(fact)
+    log.lay(fact, 9)
+    entry = log.entry()
+    log.move(entry, [hand.revised(fact, entry)])
+
+    assert "ws:launch" == only(log).scope
+    assert {(9).to_bytes(4, "big")} == {key[:4] for key, _ in log.view.scan("beliefs_in")}
 
 
 def test_a_put_names_its_record_only_when_a_version_came_to_be(log):
