@@ -5,6 +5,7 @@ STAGES run in the daemon. This is the only place where their order is written.
 """
 
 from projectors.base import Projector, Stage
+from projectors.beliefs import BELIEFS
 from projectors.blobs import BLOBS
 from projectors.control import CONTROL
 from projectors.derives import DERIVES
@@ -14,6 +15,7 @@ from projectors.facts import FACTS
 from projectors.jobs import JOBS
 from projectors.phrases import PHRASES
 from projectors.settings import SETTINGS
+from projectors.understanding import UNDERSTANDING
 from projectors.vocabularies import VOCABULARIES, VOCABULARIES_INLINE
 
 INLINE: tuple[Projector, ...] = (CONTROL, BLOBS, JOBS, VOCABULARIES_INLINE, PHRASES)
@@ -21,6 +23,6 @@ INLINE: tuple[Projector, ...] = (CONTROL, BLOBS, JOBS, VOCABULARIES_INLINE, PHRA
 STAGES: tuple[Stage, ...] = (
     Stage("extracted", (SETTINGS, VOCABULARIES, EPISODES, ENTITIES, FACTS, DERIVES)),
     Stage("indexed", ()),
-    Stage("consolidated", ()),
-    Stage("compressed", (SEALS,)),
+    Stage("consolidated", (BELIEFS,)),
+    Stage("compressed", (SEALS, UNDERSTANDING)),
 )
