@@ -15,7 +15,7 @@ from projectors.text.lexicon import (
 )
 from projectors.text.objects import is_empty, tell_count, tell_over, thing
 from projectors.text.phrases import Span
-from projectors.text.plans import EMPTY_NEEDS, plan_text
+from projectors.text.plans import EMPTY_NEEDS, is_ahead, plan_text, tell_plan
 from projectors.text.scene import Clause, Scene, number
 from projectors.text.stems import singular, word_set
 from projectors.text.tokens import when
@@ -39,6 +39,9 @@ def tell_having(scene: Scene, clause: Clause) -> bool:
     if low[span[1] - 1] in {"trouble", "problems", "issues", "difficulty"} and rest.after("with"):
         with_what = thing(scene, clause, rest.after("with")[0], "thing")
         scene.add(clause, "has_trouble_with", with_what)
+        return True
+    if singular(low[span[1] - 1]) in EVENT_NOUNS and is_ahead(scene, clause):
+        tell_plan(scene, clause)
         return True
     if is_empty(clause, span):
         return True

@@ -200,6 +200,10 @@ def _said(scene: Scene, clause: Clause, k: int) -> Value | None:
     for mark in clause.times:
         if mark not in clause.tokens.often:
             words = clause.tokens.times[mark].removeprefix("on ").removeprefix("the ")
+            meant = when(clause.tokens, [mark], scene.anchor, ahead=True)
+            if not any(char.isdigit() for char in words) and meant and meant.interval.start:
+                start = meant.interval.start
+                words = f"{start.day} {start:%B}"
             return Value(datatype="date", value=words)
     words = scene.text(clause.grammar, (k, clause.rest.end))
     return Value(datatype="string", value=words) if words else None
@@ -268,8 +272,17 @@ def _tell_place(scene: Scene, clause: Clause, first: str) -> None:
             scene.add(clause, "works_at", Mention(text=text, kind="organisation"))
         elif first == "into":
             scene.add(clause, "likes", Mention(text=text))
+        elif first == "in" and _is_thing(clause.subject) and _is_bare(clause, span):
+            scene.add(clause, "status", Value(datatype="string", value=f"in {text}"))
         else:
             scene.add(clause, predicate, Mention(text=text, kind="place"))
+
+
+def _is_bare(clause: Clause, span: Span) -> bool:
+    """`in negotiation`, `in review`: no place has a name so plain."""
+    first, last = span
+    words = clause.grammar.words
+    return last - first == 1 and words[first][0].islower() and "'s" not in clause.subject.text
 
 
 _NO_PLACES: Final = word_set(
@@ -307,6 +320,8 @@ def _tell_adjective(scene: Scene, clause: Clause, k: int) -> bool:
     low, rest = clause.grammar.low, clause.rest
     word = low[k]
     known = _ADJECTIVES.get(word)
+    if word == "born" and clause.times:
+        _tell_birth(scene, clause)
     if known is not None:
         for preposition, predicate in known.items():
             spans = rest.after(preposition)
@@ -337,6 +352,17 @@ def _tell_adjective(scene: Scene, clause: Clause, k: int) -> bool:
     if word in FEELINGS or (is_felt and word not in STATUSES):
         return _tell_feeling(scene, clause, k)
     return tell_suffering(scene, clause, k)
+
+
+def _tell_birth(scene: Scene, clause: Clause) -> None:
+    """`born on 3 May 1990`: the day, and nothing else, is when that was."""
+    said = when(clause.tokens, clause.times, scene.anchor, ahead=False)
+    if said is not None and said.role == "at" and said.interval.start is not None:
+        start, end = said.interval.start, said.interval.end
+        if end is not None and (end - start).days == 1:
+            value = Value(datatype="date", value=start.date().isoformat())
+            clause.times = []
+            scene.add(clause, "birthday", value, begins=True)
 
 
 def _tell_marital(scene: Scene, clause: Clause, word: str) -> bool:
@@ -451,7 +477,10 @@ def _tell_kind(scene: Scene, clause: Clause, span: Span) -> None:
     if not text:
         return
     if head in JOBS:
-        scene.add(clause, "works_as", Mention(text=text))
+        scene.add(clause, "works_as", Mention(text=scene.text(grammar, (first, head_end))))
+        if head_end < last and grammar.words[last - 1][0].isupper():
+            name = Mention(text=scene.text(grammar, (head_end + 1, last)), kind="organisation")
+            scene.add(clause, "works_at", name)
         for preposition in ("at", "for", "with"):
             for place in rest.after(preposition):
                 named = scene.value(grammar, place)
@@ -506,6 +535,10 @@ def _tell_quality(scene: Scene, clause: Clause, span: Span) -> None:
     if first in {"called", "named"} and span[1] - span[0] > 1:
         named = Value(datatype="string", value=scene.text(grammar, (span[0] + 1, span[1])))
         scene.add(clause, "name", named)
+        return
+    if is_participle and first not in STATUSES and rest.phrases and _is_thing(clause.subject):
+        preposition, spans = rest.phrases[0]
+        scene.add(clause, f"{first}_{preposition}", scene.value(grammar, spans[0]))
         return
     if first in STATUSES or (is_participle and _is_thing(clause.subject)):
         scene.add(clause, "status", Value(datatype="string", value=first), begins=verb.passive)

@@ -225,6 +225,7 @@ _PHRASE: Final = re.compile(
         (?:last|this|next|past|coming|upcoming|previous|following)
         \ (?:{_UNIT}|{_SEASON}|{_WEEKDAY}|{_MONTH}))
     | the\ (?P<decade>(?:(?:19|20)\d|\d)0['’]?s)
+    | (?P<clock>\d{{1,2}}(?::\d\d)?\ ?[ap]\.?m|noon|midnight)
     | (?P<weekday>{_WEEKDAY})
     | the\ (?P<near>{_SEASON}|weekend)
     | (?P<year>{_YEAR})(?![%$€£]|[,.]\d)
@@ -235,7 +236,7 @@ _PHRASE: Final = re.compile(
 )
 _HINT: Final = re.compile(
     r"\b(?:\d|q[1-4]\b|today|tonight|yesterday|tomorrow|last night"
-    r"|this (?:morning|afternoon|evening)"
+    r"|this (?:morning|afternoon|evening)|noon|midnight"
     rf"|(?:{_UNIT})s?\b|(?:{_WEEKDAY})\b|(?:{_SEASON})\b|(?:{_MONTH})\b)"
 )
 
@@ -320,6 +321,8 @@ def _span(kind: str, words: str, prefix: str, anchor: datetime, ahead: bool) -> 
             return _counted(kind, words, prefix, anchor)
         case "rel":
             return _relative(words.split()[-2:], anchor)
+        case "clock":
+            return _clock(words, anchor)
         case "near" if words == "weekend":
             return _unit(anchor, "weekend", 0 if ahead else -1)
         case "near":
@@ -389,6 +392,18 @@ def _relative(pair: list[str], anchor: datetime) -> Span:
     elif shift > 0 and month <= anchor.month:
         year += 1
     return _month(year, month, count)
+
+
+def _clock(words: str, anchor: datetime) -> Span:
+    """A time of the anchor's day, to the minute."""
+    if not words[0].isdigit():
+        hour, minute = (12 if words == "noon" else 0), 0
+    else:
+        digits = re.findall(r"\d+", words)
+        hour = int(digits[0]) % 12 + (12 if "p" in words else 0)
+        minute = int(digits[1]) if len(digits) > 1 else 0
+    start = anchor.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    return start, start + timedelta(minutes=1)
 
 
 def _decade(words: str, anchor: datetime) -> Span:

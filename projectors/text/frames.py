@@ -39,6 +39,8 @@ def tell(scene: Scene, clause: Clause) -> None:
     if verb.modal and not _is_real(scene, clause):
         return
     lemma = verb.lemma
+    if verb.negative and not _NO_MORE.isdisjoint(clause.rest.adverbs):
+        verb.ended, verb.negative = True, False
     if lemma == "be":
         tell_being(scene, clause)
         return
@@ -56,6 +58,9 @@ def tell(scene: Scene, clause: Clause) -> None:
     if handler is not None and handler(scene, clause):
         return
     tell_deed(scene, clause)
+
+
+_NO_MORE: Final = word_set("anymore longer")
 
 
 def _tried(clause: Clause) -> str:
@@ -353,6 +358,22 @@ def _meets(scene: Scene, clause: Clause) -> bool:
     return clause.verb.tense != "past" or bool(clause.rest.infinitive)
 
 
+def _prefers(scene: Scene, clause: Clause) -> bool:
+    """What somebody would rather do, or be called."""
+    rest, low, words = clause.rest, clause.grammar.low, clause.grammar.words
+    span = rest.infinitive or rest.gerund
+    if span is None or is_about_you(clause):
+        return False
+    first, last = span
+    if low[first : first + 2] == ["be", "called"] and last > first + 2:
+        name = Value(datatype="string", value=words[first + 2])
+        scene.add(clause, "nickname", name)
+        return True
+    value = Value(datatype="string", value=scene.text(clause.grammar, span))
+    scene.add(clause, "prefers", value)
+    return True
+
+
 def _silent(scene: Scene, clause: Clause) -> bool:
     del scene, clause
     return True
@@ -383,6 +404,7 @@ _HANDLERS: Final[dict[str, Callable[[Scene, Clause], bool]]] = {
     "look": tell_outlook,
     "know": _knows,
     "feel": _feels,
+    "prefer": _prefers,
     "spend": _spends,
     "take": _trips,
     "join": _joins,

@@ -5,7 +5,7 @@ from typing import Final
 from projectors.text.candidates import Mention, Value
 from projectors.text.lexicon import EMPTY_OBJECTS
 from projectors.text.phrases import Span
-from projectors.text.scene import Clause, Scene, number
+from projectors.text.scene import Clause, Scene, money, number
 from projectors.text.stems import singular, word_set
 from projectors.text.words import OBJECT_PRONOUNS
 
@@ -77,6 +77,11 @@ def tell_count(scene: Scene, clause: Clause, span: Span) -> bool:
     count = number(low[first])
     if count is None or last - first < 2:
         return False
+    amount = money(clause.grammar.words[first:last])
+    if amount is not None:
+        value = Value(datatype="money", value=amount)
+        scene.add(clause, "amount", value, begins=True, kind="quantity")
+        return True
     unit = singular(low[last - 1])
     value = Value(datatype="integer" if isinstance(count, int) else "number", value=count)
     scene.add(clause, f"{unit}_count", value, begins=True, kind="quantity")

@@ -11,7 +11,7 @@ from typing import Final
 from projectors.text.candidates import Candidate, Mention, Value
 from projectors.text.frames import tell
 from projectors.text.grammar import Complement, Grammar
-from projectors.text.lexicon import ATTRIBUTES, KIN, STATUSES
+from projectors.text.lexicon import ATTRIBUTES, KIN, KIN_NAMES, STATUSES
 from projectors.text.passages import sentences
 from projectors.text.phrases import Verb
 from projectors.text.scene import Clause, Scene
@@ -62,6 +62,7 @@ _BARE: Final = word_set(
 )
 _PLAINER: Final = str.maketrans({"’": "'", "‘": "'", MARK: None})
 _HEARERS: Final = word_set("me us him her them you")
+_REMINDERS: Final = word_set("remember note reminder fyi know btw ps")
 _NO_HEARERS: Final = word_set("out")
 _THEIRS: Final = word_set("he she they his her their your its")
 _FICTION: Final = word_set("film movie book story novel game show series dream play episode")
@@ -104,7 +105,7 @@ def _may_assert(tokens: Tokens) -> bool:
         return False
     if not _FOREIGN.isdisjoint(low) and len(_FOREIGN.intersection(low)) > 1:
         return False
-    k = 2 if low[:2] == ["guess", "what"] else 0
+    k = _reminder(low)
     while k < len(low) and (low[k] in INTERJECTIONS or low[k] in {",", "and", "so", "but"}):
         k += 1
     if k >= len(low) or low[-1] == "?":
@@ -115,6 +116,23 @@ def _may_assert(tokens: Tokens) -> bool:
     if first in _QUESTION_OPENERS and first != "may":
         return k + 1 < len(low) and low[k + 1][0] == MARK and first not in AUXILIARIES
     return True
+
+
+def _reminder(low: list[str]) -> int:
+    """Where a sentence goes on after words that only ask to mark it: `please note that`."""
+    if low[:2] == ["guess", "what"]:
+        return 2
+    k = 1 if low[0] == "please" else 0
+    if low[k : k + 3] == ["keep", "in", "mind"] or low[k : k + 4] == ["just", "so", "you", "know"]:
+        k += 3 if low[k] == "keep" else 4
+    elif low[k : k + 3] == ["do", "not", "forget"]:
+        k += 3
+    elif low[k : k + 1] and low[k] in _REMINDERS:
+        k += 1
+    else:
+        return 0
+    marks = low[k : k + 1]
+    return k + 1 if marks and marks[0] in {"that", ":", ",", "-"} else 0
 
 
 class _Sentence:
@@ -153,8 +171,9 @@ class _Sentence:
         if head.startswith(("as far as i know", "i am not sure , but")):
             self.hedged = True
         self.corrects = head.startswith(("actually ,", "correction", "sorry , i meant", "i meant"))
-        if head.startswith("guess what"):
-            return 2
+        after = _reminder(low)
+        if after:
+            return after
         if head.startswith(("rumour has it", "rumor has it")):
             self.source = Mention(text="rumour")
             return 3
@@ -262,6 +281,9 @@ class _Sentence:
             after = self._without_subject(k, is_first=is_first)
             if after:
                 return after
+        after = self._apposed(k, end)
+        if after:
+            return after
         if end + 1 < grammar.n and low[end] == "," and low[end + 1] in {"he", "she", "they"}:
             self.scene.remember(self.scene.mention(grammar, (k, end)), plural=True)
         return self._boundary(max(k + 1, end))
@@ -303,6 +325,24 @@ class _Sentence:
         if low[k] not in SUBJECT_PRONOUNS:
             for subject in self.subjects:
                 self.scene.remember(subject, plural=len(spans) > 1)
+        return self._told(verb)
+
+    def _apposed(self, k: int, end: int) -> int:
+        """`Tom, my brother, lives in Rome`: who he is, and what he does; 0 when it is not so."""
+        grammar, low, n = self.grammar, self.grammar.low, self.grammar.n
+        if end <= k or end + 2 >= n or low[end] != "," or low[end + 1] not in {"my", "our"}:
+            return 0
+        close = grammar.noun(end + 1)
+        if close + 1 >= n or low[close] != "," or not grammar.is_verbal(close + 1, low[k]):
+            return 0
+        verb = grammar.verb(close + 1, low[k])
+        me, subject = self.scene.speakers.me, self.scene.mention(grammar, (k, end))
+        noun = singular(low[close - 1])
+        if verb is None or subject is None or me is None or noun not in KIN:
+            return 0
+        self.scene.relate(me, f"has_{KIN_NAMES.get(noun, noun)}", subject)
+        self.scene.remember(subject)
+        self.subjects = [subject]
         return self._told(verb)
 
     def _is_about_it(self, k: int, verb: Verb) -> bool:

@@ -106,6 +106,8 @@ class Scene:
         low = grammar.low
         if last - first == 1 and (low[first] in _ME or low[first] in _THEM or low[first] == "you"):
             return self.pronoun(low[first])
+        if low[last - 1] == "user" and last - first <= 2:
+            return self.speakers.user or Mention(text="user", kind="person")
         owner: Mention | None = None
         if low[first] in POSSESSIVES:
             owner = self.pronoun(low[first])
@@ -294,9 +296,15 @@ def times(
 ) -> tuple[datetime | None, datetime | None, bool]:
     """When an assertion holds: from, to, and whether it is over."""
     verb = clause.verb
-    said = when(clause.tokens, clause.times, anchor, ahead=verb.tense == "future")
+    is_deed = kind == "event" or begins
+    said = None
+    if clause.times:
+        ahead = verb.tense == "future"
+        said = when(clause.tokens, clause.times, anchor, ahead=ahead, durable=not is_deed)
     over = verb.ended
-    if kind == "event" or begins:
+    if kind == "plan":  # it is made when it is told; when it is due stands in its words
+        return None, None, over
+    if is_deed:
         return (said.interval.start, None, over) if said is not None else (None, None, over)
     if over:
         return _ended(said)

@@ -10,10 +10,11 @@ _MACHINES = frozenset({"agent", "service", "system"})
 
 
 class Speakers(msgspec.Struct, frozen=True):
-    """The ones a text's first and second person mean; None when nobody can tell."""
+    """The ones a text's pronouns and its `the user` mean; None when nobody can tell."""
 
     me: Mention | None
     you: Mention | None
+    user: Mention | None = None
 
 
 def speakers_of(envelope: Envelope, caller: str) -> Speakers:
@@ -26,13 +27,17 @@ def speakers_of(envelope: Envelope, caller: str) -> Speakers:
     actor = envelope.observed_actor.id if envelope.observed_actor is not None else None
     subject = envelope.subject.id if envelope.subject is not None else None
     role = envelope.content.role if isinstance(envelope.content, Message) else "user"
+    about = subject if subject is not None and subject != actor else None
+    user = mention_of(about) if about else None
     if role in {"assistant", "tool"}:
-        you = subject if subject != actor else None
-        return Speakers(mention_of(actor or caller), mention_of(you) if you else None)
+        return Speakers(mention_of(actor or caller), user, user)
     if role == "system":
         return Speakers(None, None)
     if envelope.modality in {"document", "tool_result"}:
-        return Speakers(mention_of(subject) if subject else None, None)
+        me = mention_of(subject) if subject else None
+        return Speakers(me, None, me)
     if actor is None or (subject is not None and actor.partition(":")[0] in _MACHINES):
         actor = subject or actor or caller
-    return Speakers(mention_of(actor), None)
+    me = mention_of(actor)
+    is_machine = actor.partition(":")[0] in _MACHINES
+    return Speakers(me, None, user or (None if is_machine else me))

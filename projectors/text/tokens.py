@@ -1,7 +1,8 @@
 """What are the words of a sentence?  Contractions opened, times and frequencies set aside."""
 
 import re
-from datetime import datetime
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Final
 
 from projectors.text.dates import TimePhrase, find
@@ -140,14 +141,37 @@ def _marked(tokens: Tokens, sentence: str, anchor: datetime, *, is_often: bool) 
     return "".join((*parts, sentence[at:]))
 
 
-def when(tokens: Tokens, numbers: list[int], anchor: datetime, *, ahead: bool) -> TimePhrase | None:
-    """What the marked words of time mean together: the first that means anything."""
+def when(
+    tokens: Tokens, numbers: list[int], anchor: datetime, *, ahead: bool, durable: bool = True
+) -> TimePhrase | None:
+    """What the marked words of time mean: the first that means anything.
+
+    A deed has no duration: for one, `for two years` is passed over. A time of day waits for a day.
+    """
+    first: TimePhrase | None = None
+    for one in _meanings(tokens, numbers, anchor, ahead=ahead):
+        if not durable and one.role == "for":
+            continue
+        if not _is_clock(one):
+            return one
+        first = first or one
+    return first
+
+
+def _is_clock(phrase: TimePhrase) -> bool:
+    start, end = phrase.interval.start, phrase.interval.end
+    return start is not None and end is not None and end - start == timedelta(minutes=1)
+
+
+def _meanings(
+    tokens: Tokens, numbers: list[int], anchor: datetime, *, ahead: bool
+) -> Iterator[TimePhrase]:
     for number in numbers:
         if number not in tokens.often:
             key = (number, ahead)
             if key not in tokens.meant:
                 found = find(tokens.times[number], anchor, ahead=ahead)
                 tokens.meant[key] = found[0] if found else None
-            if tokens.meant[key] is not None:
-                return tokens.meant[key]
-    return None
+            meant = tokens.meant[key]
+            if meant is not None:
+                yield meant
