@@ -126,7 +126,7 @@ def tell_getting(scene: Scene, clause: Clause) -> bool:
         for one in rest.after("to"):
             scene.add(clause, "works_as", thing(scene, clause, one, "thing"), begins=True)
         return True
-    if first in STATUSES:
+    if first in STATUSES and clause.subject.actor is None:
         scene.add(clause, "status", Value(datatype="string", value=first), begins=True)
         return True
     if low[span[1] - 1] in {"job", "position", "internship"}:

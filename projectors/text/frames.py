@@ -30,7 +30,7 @@ from projectors.text.plans import (
 )
 from projectors.text.scene import Clause, Scene, number
 from projectors.text.stems import singular, word_set
-from projectors.text.words import FORMS, OBJECT_PRONOUNS, ing_form
+from projectors.text.words import FORMS, ING, OBJECT_PRONOUNS, ing_form
 
 
 def tell(scene: Scene, clause: Clause) -> None:
@@ -221,22 +221,43 @@ def _tastes(scene: Scene, clause: Clause) -> bool:
     predicate = "dislikes" if verb.lemma in {"hate", "dislike", "detest"} else "likes"
     if verb.tense == "past":  # a taste told in the past is a verdict, and it stands
         verb.tense = "perfect"
-    spans = list(rest.objects)
-    if rest.gerund is not None:
-        spans = [rest.gerund]
-    elif rest.infinitive is not None and not spans:
-        spans = [rest.infinitive]
-    for span in spans:
-        if is_empty(clause, span):
-            continue
-        value: Mention | Value | None
-        if span is rest.gerund or span is rest.infinitive:
-            value = Value(datatype="string", value=scene.text(grammar, span))
-        else:
-            value = thing(scene, clause, span, "thing")
-        if value is not None:
-            scene.add(clause, predicate, value)
+    doing = rest.gerund or (rest.infinitive if not rest.objects else None)
+    if doing is not None:
+        no = "not " if "not" in rest.adverbs else ""
+        for span in _doings(clause, doing):
+            words = f"{no}{scene.text(grammar, span)}"
+            if words:
+                scene.add(clause, predicate, Value(datatype="string", value=words))
+        return True
+    for span in rest.objects:
+        is_pointed = grammar.low[span[0]] in {"this", "that", "these", "those"}
+        if not is_empty(clause, span) and not (is_pointed and span[1] - span[0] < 4):
+            scene.add(clause, predicate, thing(scene, clause, span, "thing"))
     return True
+
+
+def _doings(clause: Clause, span: Span) -> list[Span]:
+    """`reading, watching films and hiking`: one span for each."""
+    grammar, low = clause.grammar, clause.grammar.low
+    spans, (start, end) = [], span
+    cut = start
+    while True:
+        for k in range(start + 1, end):
+            if low[k] in {",", "and", "or"} and _is_doing(low, k + 1):
+                spans.append((cut, k))
+                cut = k + 1
+        spans.append((cut, end))
+        following = end + (low[end : end + 2] in ([",", "and"], [",", "or"]))
+        if low[following : following + 1] not in ([","], ["and"], ["or"]):
+            return spans
+        if not _is_doing(low, following + 1):
+            return spans
+        start = cut = following + 1
+        end = max(grammar.stretch(start, clause.verb), start + 1)
+
+
+def _is_doing(low: list[str], k: int) -> bool:
+    return k < len(low) and FORMS.get(low[k], ("", 0))[1] == ING
 
 
 def _goes(scene: Scene, clause: Clause) -> bool:
@@ -413,7 +434,7 @@ _HANDLERS: Final[dict[str, Callable[[Scene, Clause], bool]]] = {
     **dict.fromkeys(("talk", "see", "hear", "chat"), _meets),
     **dict.fromkeys(
         word_set(
-            "mean guess bet thank appreciate wonder seem sound happen depend matter let say"
+            "mean name guess bet thank appreciate wonder seem sound happen depend matter let say"
             " tell ask wait  wish suppose believe imagine tend remain appear"
             " deserve mind understand trust care  cause make_sense fit relate remind deal"
             " congratulate "

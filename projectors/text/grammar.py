@@ -298,7 +298,7 @@ class Grammar(Phrases):
                 found.particle = word
                 return k + 1
         start = k + 1
-        if start < n and self._is_gerund(start) and self._opens_strictly(start + 1):
+        if start < n and self._is_gerund(start) and self.opens_strictly(start + 1):
             end = self.stretch(start, verb)
             found.phrases.append((word, [(start, end)]))
             return end
@@ -332,7 +332,7 @@ class Grammar(Phrases):
 def _tense(be: str, have: str, do: str, modal: str) -> Tense:
     if modal:
         return "future" if modal in {"will", "shall"} else "present"
-    if have:
+    if have or be == "been":  # `it's been` opens as `it is been`
         return "perfect"
     return "past" if be in {"was", "were"} or do == "did" else "present"
 

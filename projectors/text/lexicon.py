@@ -188,7 +188,7 @@ EMPTY_OBJECTS: Final = word_set(
     word words thing things favor favour opportunity plan plans one ones lots trouble turn part
     kind stuff something anything nothing everything shot go try access day week difference
     impact progress mind heads good great better attention advantage guts story stories news
-    surprise well ok okay fine hard more less much fast blast experience moment
+    surprise well ok okay fine alright sure best hard more less much fast blast experience moment
     """
 )
 """What one has, takes, gives or makes without there being anything to remember."""

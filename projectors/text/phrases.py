@@ -275,15 +275,15 @@ class Phrases:
         if verb.tense == "progressive":
             fits = bool(flags & ING)
         elif verb.tense in {"past", "perfect"}:
-            return bool(flags & PAST) and not (flags & BASE and not self._opens_strictly(k + 1))
+            return bool(flags & PAST) and not (flags & BASE and not self.opens_strictly(k + 1))
         else:
             fits = bool(flags & (BASE | THIRD | PAST))
             is_sure = bool(flags & THIRD) if verb.is_third else known[0] in _SURELY_VERBS
             if fits and is_sure and k + 1 < n and low[k + 1][0].isalnum():
                 return True
-        return fits and self._opens_strictly(k + 1)
+        return fits and self.opens_strictly(k + 1)
 
-    def _opens_strictly(self, k: int) -> bool:
+    def opens_strictly(self, k: int) -> bool:
         """Whether an object or a phrase, and no second noun, begins here."""
         if k >= self.n:
             return False

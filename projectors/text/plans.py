@@ -6,7 +6,7 @@ from typing import Final
 from projectors.text.candidates import Kind, Value
 from projectors.text.objects import is_about_you, is_empty, reach, tell_each
 from projectors.text.phrases import Span
-from projectors.text.scene import Clause, Scene
+from projectors.text.scene import LOOSE, Clause, Scene
 from projectors.text.stems import word_set
 from projectors.text.tokens import JOIN, MARK, when
 from projectors.text.words import FORMS, ING, OBJECT_PRONOUNS
@@ -73,6 +73,8 @@ def plan_text(scene: Scene, clause: Clause, span: Span) -> Value:
             parts.append(_dated(scene, clause, int(low[k][1:])))
         elif low[k] not in _DROPPED:
             parts.append(words[k])
+    while len(parts) > 1 and (not parts[-1] or parts[-1] in LOOSE):
+        parts.pop()
     text = " ".join(part for part in parts if part).strip(" ,.;")
     text = text.replace(" 's", "'s").replace(" ,", ",").replace(JOIN, " ")
     return Value(datatype="string", value=text[: limits.CANDIDATE_CHARS_MAX])

@@ -61,8 +61,14 @@ _BARE: Final = word_set(
     "sounds looks seems feels means makes tastes hope hoping brings shows fingers"
 )
 _PLAINER: Final = str.maketrans({"’": "'", "‘": "'", MARK: None})
+_GENERAL: Final = word_set("are were have can do make like")
 _HEARERS: Final = word_set("me us him her them you")
+_REMARKS: Final = word_set(
+    "reminder experience bond time way chance challenge ride feeling honor honour joy moment treat"
+    " decision memory blessing bummer shame pleasure relief journey thing day night lot bit"
+)
 _REMINDERS: Final = word_set("remember note reminder fyi know btw ps")
+_FELT_SUBJECTS: Final = SUBJECT_PRONOUNS | POSSESSIVES | {"the", "this", "that"}
 _NO_HEARERS: Final = word_set("out")
 _THEIRS: Final = word_set("he she they his her their your its")
 _FICTION: Final = word_set("film movie book story novel game show series dream play episode")
@@ -350,9 +356,10 @@ class _Sentence:
         low, at = self.grammar.low, verb.end
         if low[k] != "it" or self.scene.thing is None or verb.lemma != "be" or at >= self.grammar.n:
             return False
-        if verb.tense == "perfect":
+        if verb.tense != "present" or self.scene.thing.text.endswith("s"):
             return False
-        return low[at] in {"a", "an"} or low[at] in STATUSES
+        head = low[self.grammar.noun(at) - 1]
+        return (low[at] in {"a", "an"} and head not in _REMARKS) or low[at] in STATUSES
 
     def _is_general(self, k: int, end: int) -> bool:
         """`Setbacks are …`, `Running helps …`: said of no one thing."""
@@ -367,7 +374,7 @@ class _Sentence:
         if singular(low[end - 1]) in {"thing", "stuff", "way", "moment", "people", "person"}:
             return True
         is_plural = first.endswith("s") and not first.endswith("ss") and end < self.grammar.n
-        if end - k == 1 and is_plural and low[end] in {"are", "were", "have", "can", "do", "make"}:
+        if end - k == 1 and is_plural and low[end] in _GENERAL:
             return True
         return end - k == 1 and words[k][0].islower() and first not in SUBJECT_PRONOUNS
 
@@ -395,7 +402,8 @@ class _Sentence:
         is_open = is_first or low[k - 1] in {"-", "—", "–", ";"}
         if is_open and (is_past or low[k] == "been") and self.scene.speakers.me is not None:
             verb = grammar.verb(k, "i")
-            if verb is not None and low[k] not in {"was", "were"} and verb.lemma != "be":
+            is_told = low[k][-2:] != "ed" or grammar.opens_strictly(k + 1)
+            if verb is not None and is_told and low[k] != "was" and verb.lemma != "be":
                 self.subjects = [self.scene.speakers.me]
                 self.weight = min(self.weight, 0.75)
                 return self._told(verb)
@@ -458,6 +466,8 @@ class _Sentence:
         has_that = k < n and low[k] == "that"
         start = k + 1 if has_that else k
         if start >= n or not grammar.starts_clause(start):
+            return 0
+        if verb.lemma == "feel" and not has_that and low[start] not in _FELT_SUBJECTS:
             return 0
         is_mine = subject is not None and subject == self.scene.speakers.me
         if verb.lemma in _UNREAL or verb.negative or verb.modal in {"would", "could"}:

@@ -26,7 +26,7 @@ _ORGANISATION: Final = re.compile(
     r"|Company|Group|Hospital|Agency|Labs?|Systems|Technologies|Foundation|Partners)\b"
 )
 _THEIRS: Final = word_set("his her their its your")
-_LOOSE: Final = word_set("of for to with at about from than what how as and or but that the a")
+LOOSE: Final = word_set("of for to with at about from than what how as and or but that the a")
 _GAP: Final = re.compile(r" (?=[,.'%])|(?<=[$€£]) ")
 
 
@@ -78,7 +78,7 @@ class Scene:
             first += 1
         words = [word for word in grammar.words[first:last] if word[0] != MARK]
         while words and (
-            not (words[-1][-1].isalnum() or words[-1][-1] in "+#%") or words[-1] in _LOOSE
+            not (words[-1][-1].isalnum() or words[-1][-1] in "+#%") or words[-1] in LOOSE
         ):
             words.pop()
         text = " ".join(words)

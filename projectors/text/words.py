@@ -46,7 +46,8 @@ ADVERBS: Final = word_set(
     presumably seriously simply truly deeply highly fully only both kinda sorta anymore today
     there here together once twice instead though however anyway otherwise indeed frequently
     occasionally regularly mainly initially eventually suddenly luckily fortunately
-    unfortunately forward away along apart aside sadly happily officially
+    unfortunately hopefully thankfully surprisingly interestingly forward away along apart aside
+    sadly happily officially
     """
 )
 INTERJECTIONS: Final = word_set(
@@ -286,9 +287,15 @@ def reading(word: str) -> tuple[str, int] | None:
     if len(word) > 4:
         if word.endswith("ed"):
             return word[:-2] if word[-3] not in "eiu" else word[:-1], PAST | PART
-        if word.endswith("ing") and len(word) > 5:
+        if word.endswith("ing") and len(word) > 5 and word not in _NO_VERBS:
             return word[:-3], ING
     return None
+
+
+_NO_VERBS: Final = word_set(
+    "something anything nothing everything morning evening wedding during ceiling building clothing"
+    " sibling darling pudding string spring viking"
+)
 
 
 def third_form(lemma: str) -> str:
