@@ -13,7 +13,7 @@ from itertools import islice
 
 from projectors.base import Change, Projector, Put, View
 from projectors.beliefs.desk import Desk
-from projectors.beliefs.rows import TABLES, Held, Rules, due_belief, due_s, term_key
+from projectors.beliefs.rows import TABLES, Held, Rules, due_before, due_belief, term_key
 from projectors.beliefs.settle import settle
 from projectors.records import Moved, moved
 from schemas import limits
@@ -29,7 +29,7 @@ from schemas.entry import (
 from schemas.ids import parse_id
 from schemas.policy import LayerRules, PolicyDocument
 
-__all__ = ["BELIEFS", "due_belief", "due_s"]
+__all__ = ["BELIEFS", "due_before", "due_belief"]
 
 
 def project(entry: Entry, view: View) -> Iterable[Change]:

@@ -205,9 +205,9 @@ def due_key(due_s: int, belief: bytes) -> bytes:
     return due_s.to_bytes(8, "big") + belief
 
 
-def due_s(key: bytes) -> int:
-    """When the belief of a row of `belief_due` is due, in seconds since 1970."""
-    return int.from_bytes(key[:8], "big")
+def due_before(now_us: int) -> bytes:
+    """The end of the rows of `belief_due` whose time has come."""
+    return (now_us // 1_000_000 + 1).to_bytes(8, "big")
 
 
 def due_belief(key: bytes) -> bytes:

@@ -34,7 +34,7 @@ from schemas.layers import (
     RevisionPolicy,
     Stance,
 )
-from schemas.times import from_us, seconds_of
+from schemas.times import from_us, seconds_of, to_us
 
 _replace = msgspec.structs.replace
 _POLICY: Final = RevisionPolicy()
@@ -80,7 +80,7 @@ def _settled(desk: Desk, belief: bytes, touch: Touch) -> bool:
     if before is None:
         _publish_first(desk, belief, scale, after)
         return True
-    if _says_the_same(before, after):
+    if scale.held_us is None and _says_the_same(before, after):
         return False
     is_contested = any(one.resolution == "unresolved" for one in scale.rivals)
     is_urgent = touch.lost or is_contested or _is_urgent(before, after, desk.at)
@@ -299,12 +299,15 @@ def _resolves(desk: Desk, scale: Scale, before: Belief, after: Belief) -> bool:
 
 
 def _hold(desk: Desk, belief: bytes, scale: Scale) -> None:
-    """The evidence waits; since when, and until when at most, is written down once."""
-    if scale.held_us is not None:
+    """The evidence waits: since when is written down once, until when as often as it must."""
+    held: Held | None = desk.draft.get("beliefs_held", belief)
+    if held is not None and held.due_s * 1_000_000 > desk.at_us:
         return
+    since = desk.at if held is None else held.since
+    _release(desk, belief)
     due_s = -(-desk.at_us // 1_000_000) + round(_COOLDOWN.total_seconds())
-    desk.put_scale(belief, _replace(scale, held_us=desk.at_us))
-    desk.draft.put("beliefs_held", belief, Held(since=desk.at, due_s=due_s))
+    desk.put_scale(belief, _replace(scale, held_us=to_us(since)))
+    desk.draft.put("beliefs_held", belief, Held(since=since, due_s=due_s))
     desk.draft.put("belief_due", due_key(due_s, belief), Mark())
 
 

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from projectors.beliefs import BELIEFS
-from projectors.beliefs.why import why
+from projectors.beliefs.why import as_known, why
 from projectors.understanding import UNDERSTANDING
 from schemas import limits
 from schemas.entry import Directive, Synthesize
-from schemas.ids import format_id
+from schemas.ids import format_id, parse_id
 
 CLOSING = {"recorded_to": None, "superseded_by": None, "held_from": None}
 
@@ -192,11 +192,18 @@ def test_later_entries_change_no_earlier_answer(hand, story):
 
 def _answer(log, at):
     """All that is known at a moment; when a version ends is told by what ends it."""
+    beliefs = [as_known(one, at, _held(log, one)) for one in log.known("beliefs", at)]
     return [
         msgspec.structs.replace(one, **{n: v for n, v in CLOSING.items() if hasattr(one, n)})
-        for layer in ("beliefs", "concepts")
-        for one in log.known(layer, at)
+        for one in (*beliefs, *log.known("concepts", at))
     ]
+
+
+def _held(log, belief):
+    """What waits for the version after the latest."""
+    key = parse_id("belief", belief.id)
+    is_latest = log.view.get("beliefs", key).version == belief.version
+    return log.view.get("beliefs_held", key) if is_latest else None
 
 
 @given(story=forgetful)

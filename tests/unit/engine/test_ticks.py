@@ -8,7 +8,7 @@ from engine.capture import CaptureRequest, capture
 from engine.state.names import TENANT
 from schemas import limits
 from schemas.caller import Caller
-from schemas.envelope import Actor
+from schemas.envelope import Actor, Triple, TripleContent
 
 PAST_DUE_S = limits.EPISODE_GAP_S + limits.EPISODE_DUE_S
 
@@ -169,3 +169,28 @@ async def test_the_keeper_looks(rig):
         site.clock.step(PAST_DUE_S)
 
         assert await engine.lifecycle.wait("captured", 2, 10.0)
+
+
+async def test_evidence_that_a_belief_holds_back_is_looked_at_again(rig):
+    """After the cooldown, when nothing else was said: one tick, and it waits no more."""
+    async with rig.Site() as site:
+        engine = await site.open()
+        bob = Caller(actor="user:bob", tenant="acme")
+        triple = Triple(subject="Acme", predicate="city", object="Berlin")
+        for caller in (rig.ALICE, bob):
+            made = msgspec.structs.replace(
+                rig.envelope("", key=caller.actor), content=TripleContent(triple=triple)
+            )
+            await capture(engine, caller, CaptureRequest(envelope=made))
+        await site.settle()
+        tenant_no = engine.names.known(TENANT, 0, "acme")
+        waiting = engine.staged.scan(tenant_no, "beliefs_held")
+        site.clock.step(6 * 60)
+        ticks = [await engine.keeper.ticks.look()]
+        await site.settle()
+        ticks.append(await engine.keeper.ticks.look())
+        ((_, belief),) = engine.staged.scan(tenant_no, "beliefs")
+
+        assert (1, [1, 0]) == (len(waiting), ticks)
+        assert (2, []) == (belief.version, engine.staged.scan(tenant_no, "beliefs_held"))
+        assert rig.kept(engine) == rig.replayed(engine, site.projection)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from projectors.base import Put
-from projectors.beliefs import BELIEFS, due_belief, due_s
+from projectors.beliefs import BELIEFS, due_before, due_belief
 from projectors.derives import back_pointers
 from schemas import limits
 from schemas.entry import Cancel, Directive, DropVocabulary, SetPolicy, SetVocabulary
@@ -446,9 +446,37 @@ def test_a_tick_absorbs_what_waits(log, hand):
     log.tick(name)
 
     assert hand.raw("belief", name) == due_belief(key)
-    assert to_us(log.at) >= due_s(key) * 1_000_000
+    assert key < due_before(to_us(log.at))
     assert (1, 2) == (too_early, only(log).version)
     assert 2 == only(log).evidence_count
+
+
+def test_a_tick_that_comes_too_often_puts_it_off(log, hand):
+    """Beyond the revisions of an hour the evidence waits on, and is looked at again later."""
+    log.tell("jazz", cardinality="multi")
+    for _ in range(7):
+        log.retract(log.tell("jazz", by="user:bob", polarity="negative", cardinality="multi"))
+    log.tell("jazz", by="user:late", confidence=0.3, cardinality="multi")
+    name, before = only(log).id, only(log).version
+    log.at += 6 * hand.MINUTE
+    log.tick(name)
+    ((key, _),) = log.view.scan("belief_due")
+    put_off = only(log).version
+    log.at += HOUR
+    log.tick(name)
+
+    assert (before, before + 1) == (put_off, only(log).version)
+    assert key > due_before(to_us(log.at - HOUR))
+
+
+def test_held_evidence_that_is_withdrawn_waits_no_more(log, hand):
+    """The version it waited for is made, and shows that nothing came of it."""
+    log.tell("Paris")
+    late = log.tell("Paris", by="user:bob", confidence=0.5)
+    log.retract(late)
+
+    assert (2, 0.9, 1) == (only(log).version, only(log).confidence, only(log).evidence_count)
+    assert [] == log.records("beliefs_held")
 
 
 def test_large_steps_do_not_wait(log):
