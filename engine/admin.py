@@ -51,8 +51,13 @@ def health(engine: "Engine", caller: Caller) -> Health:
     ready = live and not reasons
     parked, annotator = _parked(engine), engine.annotator
     is_troubled = annotator is not None and annotator.is_troubled
+    is_slow = engine.daemon.ahead is not None and engine.daemon.ahead.failure is not None
     degraded = (
-        is_troubled or bool(parked) or engine.daemon.is_rebuilding or engine.indexer.is_degraded
+        is_troubled
+        or is_slow
+        or bool(parked)
+        or engine.daemon.is_rebuilding
+        or engine.indexer.is_degraded
     )
     return Health(
         status=("degraded" if degraded else "healthy") if ready else "unready",

@@ -14,6 +14,7 @@ import msgspec
 
 from engine.announcer import Announcer
 from engine.clock import Clock
+from engine.reading import ReadAhead
 from engine.state.kv import KV, Batch, StoreError
 from engine.state.log import KvLog, Row
 from engine.state.views import Unit, build_request
@@ -61,6 +62,7 @@ class Daemon:
         self._entry_of = entry_of
         self._batch_entries = batch_entries
         self.park: Parker | None = None
+        self.ahead: ReadAhead | None = None
         self.on_folded: Callable[[], None] | None = None
         self.failure: str | None = None
         self._lock = threading.Lock()
@@ -105,6 +107,8 @@ class Daemon:
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
+        if self.ahead is not None:
+            self.ahead.rest()
 
     def request_rebuild(self) -> None:
         """Build every staged view anew beside the old rows, then swap. Survives a restart."""
@@ -163,7 +167,11 @@ class Daemon:
             self._finish_build()
             return True
         if cursor >= head:
+            if self.ahead is not None:
+                self.ahead.look_ahead(cursor, head)
             return False
+        if self.ahead is not None:
+            self.ahead.look_ahead(cursor, head)
         rows = self._log.read(cursor + 1, self._batch_entries)
         outcomes, overlay, failed = self._fold(rows)
         if outcomes and not self._write(outcomes, overlay):

@@ -26,11 +26,13 @@ from engine.indexer import Indexer, Served
 from engine.issuers import load_issuers
 from engine.jobs import Jobs
 from engine.keeper import Keeper
+from engine.layers.synthesis import run_synthesis
 from engine.lifecycle import Lifecycle
 from engine.models import Model
 from engine.packs import Packs
 from engine.policy import Policies
 from engine.rates import Rates
+from engine.reading import ReadAhead
 from engine.rebuild import rebuild_inline
 from engine.settings import Settings, embedder_of, preset_of
 from engine.shared_rates import SharedRates
@@ -265,6 +267,7 @@ def assemble(
         entry_of=entries.read,
         batch_entries=batch_entries or limits.PROJECT_ENTRIES_MAX,
     )
+    runner.ahead = _read_ahead(settings, log, entries)
     keeper = Keeper(committer, runner, anchors=stores.anchors, disk=stores.disk)
     model = _model(settings, clock)
     return Engine(
@@ -281,7 +284,7 @@ def assemble(
         committer=committer,
         trail=trail,
         daemon=runner,
-        jobs=Jobs({"import": run_import, "export": run_export}),
+        jobs=Jobs({"import": run_import, "export": run_export, "synthesis": run_synthesis}),
         indexer=_indexer(settings, stores, follow.Sources(kv, log, staged, names, vault, clock)),
         keeper=keeper,
         model=model,
@@ -294,6 +297,14 @@ def assemble(
         packs=Packs(stores.master, clock),
         entries=entries,
     )
+
+
+def _read_ahead(settings: Settings, log: KvLog, entries: EntryReader) -> ReadAhead:
+    def source(start: int, count: int) -> tuple[list[tuple[bytes, str, bytes]], int]:
+        rows = log.read(start, count)
+        return entries.words(rows), rows[-1].header.offset
+
+    return ReadAhead(settings.extract_workers, source)
 
 
 def _trail(kv: KV, vault: Vault, names: Names, clock: Clock, policies: Policies) -> Trail:

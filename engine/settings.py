@@ -66,6 +66,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     llm_url: str | None = None
     llm_model: str | None = None
     llm_key: Secret | None = None
+    extract_workers: int = 1
     import_folder: Path | None = None
     import_urls: bool = False
     sources: dict[str, str] = {}
@@ -91,6 +92,7 @@ ENVIRONMENT: Final = {
     "llm_url": "CORTEX_LLM_URL",
     "llm_model": "CORTEX_LLM_MODEL",
     "llm_key": "CORTEX_LLM_KEY",
+    "extract_workers": "CORTEX_EXTRACT_WORKERS",
     "import_folder": "CORTEX_IMPORT_FOLDER",
     "import_urls": "CORTEX_IMPORT_URLS",
 }
@@ -116,6 +118,7 @@ MEANING: Final = {
     "llm_url": "address of an OpenAI-compatible API whose model reads events, as https://host/v1",
     "llm_model": "name of the model at that address",
     "llm_key": "key for that address; printed as ***",
+    "extract_workers": "processes that read a backlog ahead; 0 reads everything in the server",
     "import_folder": "folder whose files an import may name by path",
     "import_urls": "1 lets imports fetch https addresses of the open internet",
 }
@@ -147,7 +150,7 @@ def unknown_variables(environment: Mapping[str, str] | None = None) -> list[str]
 
 
 def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
-    for name in ("port", "disk_low_water_mb", "ballast_mb"):
+    for name in ("port", "disk_low_water_mb", "ballast_mb", "extract_workers"):
         if name in values:
             values[name] = _whole_number(values[name], sources[name])
     for name in ("data", "issuers_file", "policy_file", "import_folder"):
