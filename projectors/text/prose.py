@@ -68,6 +68,9 @@ _REMARKS: Final = word_set(
     " decision memory blessing bummer shame pleasure relief journey thing day night lot bit"
 )
 _REMINDERS: Final = word_set("remember note reminder fyi know btw ps")
+_PREAMBLES: Final = _REMINDERS | word_set(
+    "as i actually correction sorry rumour rumor in guess please keep just do"
+)
 _FELT_SUBJECTS: Final = SUBJECT_PRONOUNS | POSSESSIVES | {"the", "this", "that"}
 _NO_HEARERS: Final = word_set("out")
 _THEIRS: Final = word_set("he she they his her their your its")
@@ -111,7 +114,7 @@ def _may_assert(tokens: Tokens) -> bool:
         return False
     if not _FOREIGN.isdisjoint(low) and len(_FOREIGN.intersection(low)) > 1:
         return False
-    k = _reminder(low)
+    k = _reminder(low) if low[0] in _PREAMBLES else 0
     while k < len(low) and (low[k] in INTERJECTIONS or low[k] in {",", "and", "so", "but"}):
         k += 1
     if k >= len(low) or low[-1] == "?":
@@ -173,6 +176,11 @@ class _Sentence:
     def _preamble(self) -> int:
         """Words at the head of a sentence that say how all of it is meant; where it goes on."""
         low = self.grammar.low
+        me = self.scene.speakers.me
+        if me is not None and "me" in low and not _REACHING.isdisjoint(low):
+            self._contact(me, low)
+        if low[0] not in _PREAMBLES:
+            return 0
         head = " ".join(low[:6])
         if head.startswith(("as far as i know", "i am not sure , but")):
             self.hedged = True
@@ -183,15 +191,12 @@ class _Sentence:
         if head.startswith(("rumour has it", "rumor has it")):
             self.source = Mention(text="rumour")
             return 3
-        me = self.scene.speakers.me
         if head.startswith("in my opinion ,") and me is not None and self.grammar.n > 5:
             self._opinion(Verb(), me, 4)
             self.hedged = True
             return 4
         if low[0] == "in" and not _FICTION.isdisjoint(low[1:4]):
             return self.grammar.n
-        if me is not None and "me" in low and not _REACHING.isdisjoint(low):
-            self._contact(me, low)
         return 0
 
     def _contact(self, me: Mention, low: list[str]) -> None:
@@ -451,8 +456,9 @@ class _Sentence:
 
     def _pass(self, verb: Verb) -> int:
         """Over a clause that tells nothing, to where the next may begin."""
-        rest = self.grammar.complement(verb)
-        return max(rest.end, verb.end)
+        self.subjects = []
+        self.grammar.marks.clear()
+        return self._boundary(verb.end)
 
     def _wrapped(self, verb: Verb, subject: Mention | None) -> int:
         """A verb of saying, thinking or wishing with a clause for its object: how that is meant."""
