@@ -16,7 +16,7 @@ from engine.lifecycle import Lifecycle, Note
 from engine.state.kv import KV, Batch
 from projectors.base import Put
 from projectors.fold import Outcome, StageReport
-from schemas.entry import Experience
+from schemas.entry import Directive, Experience, Synthesize
 from schemas.layers import Episode
 from schemas.lifecycle import STAGE_ORDER
 
@@ -193,6 +193,9 @@ def _said(outcome: Outcome, *, indexed: bool) -> Due | None:
             notes.append((report.stage, payload))
     if not notes:
         return None
+    if isinstance(entry.body, Directive) and isinstance(entry.body.command, Synthesize):
+        job = {"job_id": entry.body.command.job_id}
+        notes = [(stage, payload | job) for stage, payload in notes]
     return Due(
         tenant_no=entry.tenant_no,
         offset=entry.offset,

@@ -44,6 +44,8 @@ def _about(name: str, scope: str | None, payload: dict[str, Any]) -> Note:
 
 def _moved(scope: str | None, job: MoveJob) -> list[Note]:
     """Rows that failed, one by one, and how far the job is."""
+    if job.kind == "synthesis":
+        return []  # what it makes is announced where it is made
     field = f"{job.kind}_id"
     fraction = min(1.0, job.processed / job.total) if job.total else 0.0
     payload: dict[str, Any] = {field: job.job_id, "fraction_complete": round(fraction, 4)}
@@ -65,6 +67,8 @@ def _moved(scope: str | None, job: MoveJob) -> list[Note]:
 
 def _ended(scope: str | None, job: EndJob) -> list[Note]:
     """That it is over; an export that has no file has nothing to tell of one."""
+    if job.kind == "synthesis":
+        return [_about("compressed", scope, {"job_id": job.job_id, "status": job.status})]
     field, summary = f"{job.kind}_id", job.summary
     payload: dict[str, Any] = {field: job.job_id}
     if job.kind == "export":

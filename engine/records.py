@@ -8,11 +8,17 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from engine.state.names import SCOPE
 from engine.temporal import Window, is_visible
+from projectors.beliefs.why import as_known as belief_as_known
 from projectors.episodes import compose, known
 from projectors.records import LAYERS
+from projectors.understanding.reading import as_known as concept_as_known
+from projectors.understanding.reading import unseen_range
+from projectors.understanding.rows import tally_key
+from schemas import limits
 from schemas.ids import parse_id
-from schemas.layers import Episode, Record
+from schemas.layers import Belief, Concept, Episode, Record
 from schemas.times import from_us
 
 if TYPE_CHECKING:
@@ -67,11 +73,30 @@ def as_known(
     engine: "Engine", tenant_no: int, raw: bytes, record: Record, at: datetime
 ) -> Record | None:
     """A version as a reader at a moment knows it; None when nothing was left of it then."""
+    if isinstance(record, Belief):
+        latest = get_latest(engine, tenant_no, "beliefs", raw)
+        is_latest = latest is not None and latest.version == record.version
+        held = engine.staged.get(tenant_no, "beliefs_held", raw) if is_latest else None
+        return belief_as_known(record, at, held)
+    if isinstance(record, Concept):
+        return concept_as_known(record, _unseen(engine, tenant_no, record, at))
     if not isinstance(record, Episode) or record.sealed:
         return record
     rows = engine.staged.scan(tenant_no, "episode_events", raw)
     members = known([member for _, member in rows], at)
     return compose(record, members) if members else None
+
+
+def _unseen(engine: "Engine", tenant_no: int, concept: Concept, at: datetime) -> int:
+    """Updates of a concept's inputs that a version had not seen at a moment; counted to a bound."""
+    scope_no = engine.names.known(SCOPE, tenant_no, concept.scope)
+    if scope_no is None:
+        return 0
+    start, end = unseen_range(tally_key(scope_no, concept), concept, at)
+    rows = engine.staged.between(
+        tenant_no, "concept_inputs", start, end, last_first=False, limit=limits.COUNTED_MAX
+    )
+    return len(rows)
 
 
 def visible_versions(

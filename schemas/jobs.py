@@ -4,9 +4,14 @@ from typing import Any, Literal
 
 import msgspec
 
-JobKind = Literal["import", "export", "erasure"]
+JobKind = Literal["import", "export", "erasure", "synthesis"]
 JobStatus = Literal["running", "cancelling", "completed", "failed", "cancelled"]
-PREFIX_OF: dict[str, str] = {"import": "imp", "export": "exp", "erasure": "erasure"}
+PREFIX_OF: dict[str, str] = {
+    "import": "imp",
+    "export": "exp",
+    "erasure": "erasure",
+    "synthesis": "job",
+}
 """The id of a job says what it is (001 §3.6)."""
 
 

@@ -72,10 +72,15 @@ class Consolidated(_Announcement, frozen=True, kw_only=True, tag="consolidated")
 
 
 class Compressed(_Announcement, frozen=True, kw_only=True, tag="compressed"):
-    """An episode was sealed or a concept got a version."""
+    """An episode was sealed or a concept got a version.
+
+    What a synthesis made has its job's id; the last of a job says how it ended.
+    """
 
     episode_id: str | None = None
     understanding_ids: list[str] = []
+    job_id: str | None = None
+    status: str | None = None
 
 
 class Cancelled(_Announcement, frozen=True, kw_only=True, tag="cancelled"):

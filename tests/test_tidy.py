@@ -45,6 +45,8 @@ VERBS = (
     "engine/layers/entities.py",
     "engine/layers/episodes.py",
     "engine/layers/facts.py",
+    "engine/layers/reasons.py",
+    "engine/layers/synthesis.py",
     "engine/layers/understanding.py",
     "engine/metrics.py",
     "engine/phrases.py",

@@ -5,6 +5,7 @@ from api.v1 import (
     admin,
     answer,
     audit,
+    beliefs,
     blobs,
     entities,
     episodes,
@@ -19,6 +20,7 @@ from api.v1 import (
     recall,
     scopes,
     transfer,
+    understanding,
     vocabularies,
 )
 
@@ -28,6 +30,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *episodes.ENDPOINTS,
     *facts.ENDPOINTS,
     *entities.ENDPOINTS,
+    *beliefs.ENDPOINTS,
+    *understanding.ENDPOINTS,
     *recall.ENDPOINTS,
     *answer.ENDPOINTS,
     *blobs.ENDPOINTS,

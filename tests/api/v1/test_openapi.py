@@ -100,17 +100,26 @@ def test_every_documented_operation_answers(api, capture, envelope, scope, endpo
     }
     derived = {record_id.partition("_")[0]: record_id for record_id in state["derives"]}
     fill |= {"episode_id": derived["ep"], "fact_id": derived["fact"], "entity_id": "Acme"}
+    fill["belief_id"] = derived["belief"]
+    if "/understanding/{" in endpoint.path:
+        fill["concept_id"] = _concept(api, capture, scope)
+    if "job_id" in PLAIN[endpoint]:
+        job = api.post("/v1/understanding/synthesize", json={"scope": scope}).json()
+        fill["job_id"] = job["job_id"]
     bodies = BODIES | {
         "/v1/experience": envelope(),
         "/v1/experience/bulk": {"items": [envelope()]},
         "/v1/scopes": {"path": scope},
         **{f"/v1/import/{name}": IMPORT for name in ("mem0", "zep", "letta", "openai", "jsonl")},
         "/v1/export": {"scope": scope},
+        "/v1/understanding/synthesize": {"scope": scope},
         "/v1/audit/verify": {"audit_id": fill["audit_id"], "body": ""},
     }
     takes_scope = "scope" in endpoint.query.__struct_fields__
     parameters = {
         "/v1/experience/status": {"event_id": event_id},
+        "/v1/beliefs/why": {"belief_id": fill["belief_id"]},
+        "/v1/beliefs/history": {"belief_id": fill["belief_id"]},
         "/v1/facts/timeline": {"scope": scope, "subject": "Acme", "predicate": "deal_stage"},
         "/v1/policy/scope": {"path": scope},
         "/v1/scopes": {"path": scope, "records": "keep"} if endpoint.method == "DELETE" else {},
@@ -131,6 +140,14 @@ def test_every_documented_operation_answers(api, capture, envelope, scope, endpo
     )
 
     assert endpoint.statuses[0] == answer.status_code
+
+
+def _concept(api, capture, scope):
+    """Say enough about one thing for a concept of it."""
+    for number in range(4):
+        said = {"subject": {"name": "Acme"}, "predicate": f"size_{number}", "object": number}
+        capture(content={"kind": "triple", "triple": said})
+    return api.get("/v1/understanding", params={"scope": scope}).json()["items"][0]["id"]
 
 
 def test_the_stream_answers(api, listen, scope):

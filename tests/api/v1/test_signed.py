@@ -136,6 +136,13 @@ def test_a_token_for_one_scope_is_good_for_no_other(realm):
             "state": bound.get(f"/v1/lifecycle/memory-event/{event_id}"),
             "cancel": bound.post(f"/v1/lifecycle/memory-event/{event_id}/cancel"),
             "watch": bound.get("/v1/lifecycle", params={"scope": SCOPE}),
+            **{
+                path: bound.get(f"/v1/{path}", params={"scope": SCOPE})
+                for path in ("episodes", "facts", "facts/conflicts", "beliefs", "entities")
+            },
+            "understanding": bound.get("/v1/understanding", params={"scope": SCOPE}),
+            "coverage": bound.get("/v1/understanding/coverage", params={"scope": SCOPE}),
+            "synthesis": bound.post("/v1/understanding/synthesize", json={"scope": SCOPE}),
         }
         page = bound.get("/v1/lifecycle").json()
 
