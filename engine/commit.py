@@ -153,18 +153,15 @@ class Desk:
     def attempt(self, proposal: Proposal) -> Any:
         """Let a proposal decide; when it raises, the desk is as it was before."""
         before, rows = len(self.drafts), len(self.audit_rows)
-        base = self.overlay
-        self.overlay = Overlay(base)
+        self.overlay.mark()
         try:
             answer = proposal.decide(self)
         except BaseException:
             for draft in self.drafts[before:]:
                 self._keys.pop((draft.tenant_no, draft.idem), None)
             del self.drafts[before:], self.entries[before:], self.audit_rows[rows:]
-            self.overlay = base
+            self.overlay.take_back()
             raise
-        base.absorb(self.overlay)
-        self.overlay = base
         return answer
 
 

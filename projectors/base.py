@@ -81,12 +81,21 @@ class Stage:
     projectors: tuple[Projector, ...]
 
 
+Place = tuple[int, str, bytes]
+"""A row of all: tenant number, table, key."""
+
+
 class Overlay:
-    """Pending changes on top of a base, so that a batch sees its own."""
+    """Pending changes on top of a base, so that a batch sees its own.
+
+    What was taken in since a mark can be taken back: an entry is folded whole or not at all.
+    """
 
     def __init__(self, base: Base) -> None:
         self.base = base
-        self.pending: dict[tuple[int, str, bytes], msgspec.Struct | None] = {}
+        self.pending: dict[Place, msgspec.Struct | None] = {}
+        self._journal: list[tuple[Place, Any]] = []
+        # Few tables are ever scanned: only their keys are kept in order.
         self._keys: dict[tuple[int, str], list[bytes]] = {}
 
     def of(self, tenant_no: int) -> "TenantView":
@@ -95,8 +104,8 @@ class Overlay:
 
     def get(self, tenant_no: int, table: str, key: bytes) -> Any | None:
         """The pending value if the batch touched the row, else the base's."""
-        found = self.pending.get((tenant_no, table, key), self)
-        return self.base.get(tenant_no, table, key) if found is self else found
+        found = self.pending.get((tenant_no, table, key), _ABSENT)
+        return self.base.get(tenant_no, table, key) if found is _ABSENT else found
 
     def scan(self, tenant_no: int, table: str, prefix: bytes) -> Iterator[tuple[bytes, Any]]:
         """Base and pending rows merged, in key order."""
@@ -109,7 +118,10 @@ class Overlay:
 
     def _touched(self, tenant_no: int, table: str, prefix: bytes) -> list[bytes]:
         """The keys with this prefix that the batch touched, without looking at all it touched."""
-        keys = self._keys.get((tenant_no, table), [])
+        keys = self._keys.get((tenant_no, table))
+        if keys is None:
+            place = (tenant_no, table)
+            keys = self._keys[place] = sorted(at[2] for at in self.pending if at[:2] == place)
         start = end = bisect_left(keys, prefix)
         while end < len(keys) and keys[end].startswith(prefix):
             end += 1
@@ -118,25 +130,40 @@ class Overlay:
     def apply(self, tenant_no: int, change: Change) -> None:
         """Take one change into the batch."""
         place = (tenant_no, change.table, change.key)
-        match change:
-            case Put(value=value):
-                self._set(place, value)
-            case Drop():
-                self._set(place, None)
-            case Close(recorded_to=recorded_to):
-                current = self.get(*place)
-                assert current is not None, f"closing a row that is not there: {place}"
-                self._set(place, msgspec.structs.replace(current, recorded_to=recorded_to))
+        if isinstance(change, Put):
+            self._set(place, change.value)
+        elif isinstance(change, Drop):
+            self._set(place, None)
+        else:
+            current = self.get(*place)
+            assert current is not None, f"closing a row that is not there: {place}"
+            self._set(place, msgspec.structs.replace(current, recorded_to=change.recorded_to))
 
-    def absorb(self, other: "Overlay") -> None:
-        """Take everything that is pending on top of this one."""
-        for place, value in other.pending.items():
-            self._set(place, value)
-
-    def _set(self, place: tuple[int, str, bytes], value: msgspec.Struct | None) -> None:
-        if place not in self.pending:
-            insort(self._keys.setdefault(place[:2], []), place[2])
+    def _set(self, place: Place, value: msgspec.Struct | None) -> None:
+        before = self.pending.get(place, _ABSENT)
+        self._journal.append((place, before))
+        if before is _ABSENT and self._keys:
+            keys = self._keys.get(place[:2])
+            if keys is not None:
+                insort(keys, place[2])
         self.pending[place] = value
+
+    def mark(self) -> None:
+        """From here on changes can be taken back."""
+        self._journal.clear()
+
+    def take_back(self) -> None:
+        """As it was at the mark."""
+        for place, before in reversed(self._journal):
+            if before is _ABSENT:
+                del self.pending[place]
+            else:
+                self.pending[place] = before
+        self._keys.clear()
+        self._journal.clear()
+
+
+_ABSENT: Any = object()
 
 
 class TenantView:

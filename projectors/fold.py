@@ -31,10 +31,16 @@ class StageReport:
     stage: str
     changes: list[Change] = field(default_factory=list)
     parked: tuple[str, ...] = ()
+    _puts: dict[str, list[Put]] | None = None
 
     def puts(self, table: str) -> list[Put]:
-        """The rows of a table that it put."""
-        return [c for c in self.changes if isinstance(c, Put) and c.table == table]
+        """The rows of a table that it put; asked for when the stage is over."""
+        if self._puts is None:
+            self._puts = {}
+            for change in self.changes:
+                if isinstance(change, Put):
+                    self._puts.setdefault(change.table, []).append(change)
+        return self._puts.get(table, [])
 
     def count(self, table: str) -> int:
         """How many they are."""
@@ -70,12 +76,15 @@ def fold_stages(
 def _fold_entry(entry: Entry, stages: Sequence[Stage], overlay: Overlay, skips: Skips) -> Outcome:
     # An entry is taken whole or not at all: a failure in a late stage must not leave the changes
     # of an early one behind, or a retry would apply them twice.
-    attempt = Overlay(overlay)
     outcome = Outcome(entry=entry, reports=[])
-    for stage in stages:
-        if (stage.name, entry.offset) not in skips:
-            outcome.reports.append(_run_stage(entry, stage, attempt, skips))
-    overlay.absorb(attempt)
+    overlay.mark()
+    try:
+        for stage in stages:
+            if not skips or (stage.name, entry.offset) not in skips:
+                outcome.reports.append(_run_stage(entry, stage, overlay, skips))
+    except BaseException:
+        overlay.take_back()
+        raise
     return outcome
 
 
@@ -85,7 +94,7 @@ def _run_stage(entry: Entry, stage: Stage, overlay: Overlay, skips: Skips) -> St
         return report
     view = overlay.of(entry.tenant_no)
     for projector in stage.projectors:
-        if (projector.name, entry.offset) in skips:
+        if skips and (projector.name, entry.offset) in skips:
             report.parked += (projector.name,)
             continue
         try:

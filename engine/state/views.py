@@ -275,11 +275,11 @@ class Remembered:
     def get(self, tenant_no: int, table: str, key: bytes) -> Any | None:
         """The row's value, or None."""
         place = (tenant_no, table, key)
-        found = self._seen.get(place)
-        if found is None:
+        found = self._seen.get(place, self)
+        if found is self:
+            # That there is none is remembered as well: some rows are asked for with every entry.
             found = self._rows.get(tenant_no, table, key)
-            if found is not None:
-                self._keep(place, found)
+            self._keep(place, found)
         return found
 
     def scan(self, tenant_no: int, table: str, prefix: bytes = b"") -> Iterator[tuple[bytes, Any]]:
@@ -289,10 +289,7 @@ class Remembered:
     def written(self, pending: dict[tuple[int, str, bytes], Any]) -> None:
         """These rows were just written."""
         for place, value in pending.items():
-            if value is None:
-                self._seen.pop(place, None)
-            else:
-                self._keep(place, value)
+            self._keep(place, value)
 
     def _keep(self, place: tuple[int, str, bytes], value: Any) -> None:
         if len(self._seen) >= limits.VIEW_CACHE_ROWS_MAX:
