@@ -7,7 +7,7 @@ one report leaves us as sure as the report; agreement of others raises it, disse
 A source that repeats itself adds half as much each time.
 
 Masses are whole millionths: adding and taking away is exact, and replay on another machine gives
-the same bytes. The quantile is ours (docs/adr/0020).
+the same bytes. The quantile is ours (docs/adr/0021).
 """
 
 from functools import lru_cache
