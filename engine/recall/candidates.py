@@ -95,7 +95,8 @@ class Pool:
     is_question: Any  # bool[n]
     vectors: Any  # float32[n, d]
     neighbours: Any  # int64[n, 4]
-    matches: Any  # float32[n, q]; all zero where a candidate is too long for late interaction
+    matches: Any  # float32[n, q]
+    is_spelled: Any  # bool[n]: its words are known; not those of a text too long to match by them
     importance: Any  # float32[q], sums to 1
     channels: Mapping[str, Any]  # float32[n] each
     actors: Sequence[str]

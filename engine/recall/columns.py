@@ -99,6 +99,7 @@ def pool_of(layer: Layer, places: Sequence[Place], scored: Sequence[Scored], ask
         vectors=vectors,
         neighbours=_joined([part.neighbours for part in parts], np.int64, 2),
         matches=matches(asked.words, pieces, lengths, asked.embedder),
+        is_spelled=lengths > 0,
         importance=importance(asked.words, [_sample(block) for block in blocks]),
         channels={
             "words": _joined([part.scores("words") for part in parts], np.float32),

@@ -103,16 +103,16 @@ def _features(pool: Pool, question: Question, weights: Weights) -> dict[str, Flo
 def _late(pool: Pool, beside: Any, sessions: "_Sessions", weights: Weights) -> dict[str, Floats]:
     """How the words of the question are met: by a candidate itself, and by it and what is around.
 
-    A long text has no matches of its own and counts as the average.
+    A text too long to be matched by its words counts as the average.
     """
     own = pool.matches
     around = np.maximum(own, AROUND_SESSION * sessions.most(own))
     for side, share in enumerate(AROUND):
         around = np.maximum(around, share * _at(own, beside[:, side]))
-    has_own = own.any(axis=1)
+    among = pool.is_spelled
     return {
-        "late": weights.late * standard(own @ pool.importance, has_own),
-        "late_around": weights.late_around * standard(around @ pool.importance, has_own),
+        "late": weights.late * standard(own @ pool.importance, among),
+        "late_around": weights.late_around * standard(around @ pool.importance, among),
     }
 
 
@@ -156,14 +156,19 @@ def _role(pool: Pool, question: Question) -> Any:
 
 
 def _dated(pool: Pool, question: Question) -> Any:
-    """1 in a period that is named, and the less the further from it, over as long again."""
-    nearest = np.zeros(len(pool))
+    """1 in a period that is named; less the further from it, over days and over weeks.
+
+    What happened is often told some days later, and what is told is about more than one day.
+    """
+    found = np.zeros(len(pool))
     for span in question.spans:
         early = np.maximum(span.from_us - pool.observed_us, 0)
         late = np.maximum(pool.observed_us - span.to_us + 1, 0)
-        reach = max(span.to_us - span.from_us, 3 * _DAY_US)
-        nearest = np.maximum(nearest, np.exp(-(early + late) / reach))
-    return nearest
+        apart, length = early + late, span.to_us - span.from_us
+        close = np.exp(-apart / max(length / 10, 3 * _DAY_US))
+        about = np.exp(-apart / max(length, 30 * _DAY_US))
+        found = np.maximum(found, (close + about) / 2)
+    return found
 
 
 # ── columns ──────────────────────────────────────────────────────────────────────────────────
