@@ -131,10 +131,17 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BeliefHistory(_Page, frozen=True, kw_only=True):
-    """All that was ever believed under one id, newest first."""
+    """All that was ever believed under one id, newest first.
+
+    `current` and `versions`, those before it on this page, oldest first, are for the published
+    client, which reads them.
+    """
 
     belief_id: str
     items: list[Belief]
+    current: Belief
+    versions: list[Belief]
+    revision_count: int
 
 
 # ── understanding ────────────────────────────────────────────────────────────────────────────

@@ -94,7 +94,8 @@ def get_history(engine: "Engine", caller: Caller, request: HistoryRequest) -> Be
     policy.require(engine, caller, "scope.read.local")
     belief_id = request.belief_id
     _require_kept(engine, caller, belief_id, None)
-    tenant_no, raw, _ = locate(engine, caller, "beliefs", belief_id)
+    tenant_no, raw, latest = locate(engine, caller, "beliefs", belief_id)
+    assert isinstance(latest, Belief), "the layer's own shape"
     question = (caller.tenant, "history", belief_id)
     left = get_versions(engine, tenant_no, "beliefs", raw)
     if request.cursor is not None:
@@ -106,7 +107,15 @@ def get_history(engine: "Engine", caller: Caller, request: HistoryRequest) -> Be
     if more:
         cursor = engine.cursors.make(items[-1].version.to_bytes(4, "big"), *question)
     beliefs = [version for version in items if isinstance(version, Belief)]
-    return BeliefHistory(belief_id=belief_id, items=beliefs, next_cursor=cursor, has_more=more)
+    return BeliefHistory(
+        belief_id=belief_id,
+        items=beliefs,
+        current=latest,
+        versions=[belief for belief in beliefs[::-1] if belief.version != latest.version],
+        revision_count=latest.revision_count,
+        next_cursor=cursor,
+        has_more=more,
+    )
 
 
 def _require_kept(engine: "Engine", caller: Caller, belief_id: str, as_of: datetime | None) -> None:

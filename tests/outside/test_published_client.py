@@ -406,6 +406,30 @@ def test_what_is_unknown_is_not_found(ines):
     assert (404, "NOT_FOUND") == (missing.value.status, missing.value.error_code)
 
 
+# ── the layers ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_layers_are_listed(realm, ines, scope, envelope):
+    """Episodes, facts, beliefs and concepts of a scope, as the client asks for them."""
+    with realm.client("user:ines") as raw:
+        for number, thing in enumerate(("200 seats", "a renewal", "two offices", "a pilot")):
+            said = {"subject": {"name": "Acme"}, "predicate": f"has_{number}", "object": thing}
+            body = envelope(content={"kind": "triple", "triple": said})
+            assert 200 == raw.post("/v1/experience?wait=settled", json=body).status_code
+    facts = ines.facts(scope, subject="Acme")["items"]
+    beliefs = ines.beliefs(scope)["items"]
+    why = ines.belief_why(beliefs[0]["id"])
+    history = ines.belief_history(beliefs[0]["id"])
+
+    assert {f"has_{number}" for number in range(4)} == {fact["predicate"] for fact in facts}
+    assert facts[:1] == ines.facts(scope, subject="Acme", predicate="has_3")["items"]
+    assert ines.episodes(scope)["items"]
+    assert ["Acme"] == [concept["name"] for concept in ines.understanding(scope)["items"]]
+    assert why["narrative"]
+    assert beliefs[0] == history["current"]
+    assert ines.synthesize(scope, topics=["Acme"])["job_id"]
+
+
 # ── what is still to come ────────────────────────────────────────────────────────────────────
 
 WHERE = "org:acme/user:ines"
