@@ -1,5 +1,6 @@
 """What did the client send, and if it makes no sense, which field is to blame?"""
 
+import contextlib
 import re
 from datetime import datetime
 from typing import Annotated, Any
@@ -36,12 +37,18 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def decode_body(
-    decoder: "msgspec.json.Decoder[Any]", body: bytes, invalid: type[EngineError]
+    decoder: "msgspec.json.Decoder[Any]",
+    body: bytes,
+    invalid: type[EngineError],
+    other: "msgspec.json.Decoder[Any] | None" = None,
 ) -> Any:
-    """The body as its type; otherwise an error of ours that names the field."""
+    """The body as its type, or as another that is taken too; else an error that names the field."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
+        if other is not None:
+            with contextlib.suppress(msgspec.ValidationError):
+                return other.decode(body)
         raise blame(str(error), invalid) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)

@@ -97,6 +97,8 @@ class Endpoint:
     tier: str = STABLE
     query: type[msgspec.Struct] = Nothing
     body: Any = None
+    other_body: Any = None
+    """A second shape that is taken when the first does not fit."""
     body_optional: bool = False
     body_max: int = limits.BODY_BYTES_MAX
     invalid: type[EngineError] = InvalidBody
@@ -115,10 +117,13 @@ class Endpoint:
     """Whether a body asks for a part of the endpoint that is not as settled as the rest."""
     header_names: tuple[str, ...] = ()
     decoder: Any = field(init=False, default=None, compare=False)
+    other_decoder: Any = field(init=False, default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.body is not None:
             object.__setattr__(self, "decoder", msgspec.json.Decoder(self.body))
+        if self.other_body is not None:
+            object.__setattr__(self, "other_decoder", msgspec.json.Decoder(self.other_body))
 
 
 class Served:
@@ -210,7 +215,7 @@ class Served:
         query = decode_query(endpoint.query, asked) if asked else self._no_query()
         body = None
         if endpoint.decoder is not None and (raw or not endpoint.body_optional):
-            body = decode_body(endpoint.decoder, raw, endpoint.invalid)
+            body = decode_body(endpoint.decoder, raw, endpoint.invalid, endpoint.other_decoder)
         path = scope.get("path_params") or {}
         parts = body_parts(receive, headers, endpoint.body_max) if endpoint.takes_bytes else None
         call = Call(engine, caller, path, query, body, headers, self._counts, self._table, parts)

@@ -62,7 +62,7 @@ def document(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
 def _types(endpoints: tuple[Endpoint, ...]) -> list[Any]:
     found: list[Any] = [ErrorEnvelope]
     for endpoint in endpoints:
-        for kind in (endpoint.body, *_answers(endpoint)):
+        for kind in (endpoint.body, endpoint.other_body, *_answers(endpoint)):
             if kind is not None and kind not in found:
                 found.append(kind)
     return found
@@ -89,9 +89,11 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
     if endpoint.is_experimental is not None:
         operation["x-experimental-when"] = endpoint.is_experimental.__doc__
     if endpoint.body is not None:
+        taken = [schemas[repr(kind)] for kind in (endpoint.body, endpoint.other_body) if kind]
+        schema = taken[0] if len(taken) == 1 else {"anyOf": taken}
         operation["requestBody"] = {
             "required": not endpoint.body_optional,
-            "content": {"application/json": {"schema": schemas[repr(endpoint.body)]}},
+            "content": {"application/json": {"schema": schema}},
         }
     if endpoint.takes_bytes:
         raw = {"schema": {"type": "string", "format": "binary"}}

@@ -222,6 +222,47 @@ class Envelope(
     source: dict[str, Any] | None = None
 
 
+class NoteContext(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """The context of a note: everything but when it was observed."""
+
+    source_recorded_at: Instant | None = None
+    location: str | dict[str, Any] | None = None
+    preceded_by: Annotated[list[EventRef], Meta(max_length=limits.PRECEDED_BY_MAX)] = []
+    intent: Name | None = None
+    labels: Annotated[list[Label], Meta(max_length=limits.LABELS_MAX)] = []
+    timezone: Name | None = None
+    refers_to: Annotated[list[dict[str, Any]], Meta(max_length=limits.REFERS_TO_MAX)] = []
+
+
+class Note(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """An experience with neither a time nor a key of its own: the server gives it both.
+
+    The published command line sends these. Whoever states one of the two must state the other.
+    """
+
+    scope: ScopePath
+    observed_actor: Actor | None = None
+    subject: Actor | None = None
+    modality: Modality
+    content: Content
+    context: NoteContext = NoteContext()
+    directives: Directives | None = None
+    language: Name | None = None
+    scripts: Annotated[list[Name], Meta(max_length=limits.SCRIPTS_MAX)] = []
+    source: dict[str, Any] | None = None
+
+    def stated(self, observed_at: Instant, idempotency_key: str) -> Envelope:
+        """The envelope it would have been."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        known = {name: getattr(self.context, name) for name in self.context.__struct_fields__}
+        context = Context(observed_at=observed_at, **known)
+        return Envelope(**fields | {"context": context, "idempotency_key": idempotency_key})
+
+
 class BulkItem(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):

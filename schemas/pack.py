@@ -49,8 +49,12 @@ class LayerCaps(
 class Budgets(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """How much may come back. §8.3 and §9.2 have a name each for the same two things."""
+    """How much may come back. §8.3 and §9.2 have a name each for the same two things.
 
+    `max_events` is the published command line's cap on events.
+    """
+
+    max_events: LayerCap | None = None
     max_tokens: TokenBudget | None = None
     per_layer_limits: LayerCaps | None = None
     total_tokens: TokenBudget | None = None

@@ -9,7 +9,7 @@ from api.endpoint import STABLE, Call, Endpoint, Reply
 from engine.capture import BulkCaptureRequest, CaptureRequest, capture, capture_bulk
 from engine.read import get_write_status
 from schemas import limits
-from schemas.envelope import BulkRequest, Envelope
+from schemas.envelope import BulkRequest, Envelope, Note
 from schemas.errors import (
     IdempotencyConflict,
     InvalidEnvelope,
@@ -20,6 +20,7 @@ from schemas.errors import (
     WalUnavailable,
 )
 from schemas.receipts import BulkReceipt, Receipt, WriteStatus
+from schemas.times import from_us
 
 Wait = Literal["captured", "indexed", "consolidated", "settled"]
 WaitMs = Annotated[int, Meta(ge=1, le=limits.WAIT_MS_MAX)]
@@ -42,7 +43,11 @@ class StatusQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 async def post_experience(call: Call) -> Reply:
     """Capture one experience."""
     query: WriteQuery = call.query
-    request = CaptureRequest(envelope=call.body, wait=query.wait, wait_ms=query.wait_ms)
+    envelope: Envelope | Note = call.body
+    if isinstance(envelope, Note):
+        clock = call.engine.clock
+        envelope = envelope.stated(from_us(clock.now_us()), clock.new_id("req"))
+    request = CaptureRequest(envelope=envelope, wait=query.wait, wait_ms=query.wait_ms)
     receipt = await capture(call.engine, call.caller, request)
     replay = ((b"x-cortex-replay", b"true"),) if receipt.replayed_from_idempotency else ()
     waited = query.wait is not None and not receipt.partial
@@ -89,6 +94,7 @@ ENDPOINTS = (
         tier=STABLE,
         query=WriteQuery,
         body=Envelope,
+        other_body=Note,
         body_max=limits.EXPERIENCE_BODY_BYTES_MAX,
         invalid=InvalidEnvelope,
         response=Receipt,

@@ -187,5 +187,7 @@ def _caps(
     found: dict[LayerName, int] = {}
     for layer in layers:
         own: int | None = getattr(said, layer)
+        if own is None and layer == "events":
+            own = budgets.max_events
         found[layer] = usual.get(layer, 0) if own is None else own
     return found

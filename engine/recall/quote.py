@@ -59,8 +59,11 @@ def quotes(question: str, proof: Sequence[Evidence], embedder: Embedder) -> list
         for (words, one), near in zip(read, likeness, strict=True)
     ]
     found.sort(key=lambda quote: (-quote.strength, quote.evidence.marker, quote.words))
-    strong = [q for q in found if q.strength >= max(KNOWN_MIN, found[0].strength * _NEAR)]
-    return _distinct(strong)[:QUOTES_MAX]
+    strong = [quote for quote in found if quote.strength >= KNOWN_MIN]
+    # What was said itself is the better proof; what was derived from it says the same again.
+    verbatim = [quote for quote in strong if quote.evidence.layer == "events"] or strong
+    near = [quote for quote in verbatim if quote.strength >= verbatim[0].strength * _NEAR]
+    return _distinct(near)[:QUOTES_MAX]
 
 
 def telling(question: str) -> frozenset[str]:

@@ -12,6 +12,7 @@ from cortexdb.v1 import AsyncV1Client, V1Client
 from cortexdb.v1.exceptions import (
     V1APIError,
     V1AuthError,
+    V1NotConfiguredError,
     V1PolicyDeniedError,
     V1RateLimitError,
 )
@@ -404,6 +405,42 @@ def test_what_is_unknown_is_not_found(ines):
         ines.write_status(event_id="evt_01980000-0000-7000-8000-000000000000")
 
     assert (404, "NOT_FOUND") == (missing.value.status, missing.value.error_code)
+
+
+# ── asking ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_recall_gives_a_pack(ines, scope):
+    """The client asks with nothing but a scope, and with everything it knows."""
+    ines.experience(scope, text="Acme moved to 200 seats", wait="indexed")
+    newest = ines.recall(scope)
+    full = ines.recall(
+        scope,
+        query="How many seats does Acme have?",
+        view="granular",
+        include=["facts", "events"],
+        diagnostics="full",
+        budgets={"max_tokens": 500},
+        filters={"modality": "conversation"},
+        language="en",
+        scripts=["Latn"],
+        query_variants=[{"text": "seat count of Acme"}],
+    )
+
+    assert "Acme moved to 200 seats" in newest["context_block"]
+    assert "Acme moved to 200 seats" == full["layers"]["events"][0]["content"]["text"]
+    assert full["diagnostics"]["receipt"]["signature"]
+
+
+def test_an_answer_quotes(ines, scope):
+    """The words that were said, cited; a model that is not there is said in the client's terms."""
+    ines.experience(scope, text="Acme moved to 200 seats in May.", wait="indexed")
+    said = ines.answer(scope, "How many seats does Acme have?", cite_sources=True)
+    with pytest.raises(V1NotConfiguredError):
+        ines.answer(scope, "How many seats does Acme have?", answer_model="gpt-unknown")
+
+    assert "Acme moved to 200 seats in May." in said["answer"]
+    assert ["event"] == [citation["layer"] for citation in said["citations"]]
 
 
 # ── the layers ───────────────────────────────────────────────────────────────────────────────

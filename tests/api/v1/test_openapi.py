@@ -113,6 +113,8 @@ def test_every_documented_operation_answers(api, capture, envelope, scope, endpo
         **{f"/v1/import/{name}": IMPORT for name in ("mem0", "zep", "letta", "openai", "jsonl")},
         "/v1/export": {"scope": scope},
         "/v1/understanding/synthesize": {"scope": scope},
+        "/v1/recall": {"scope": scope, "query": "stage"},
+        "/v1/answer": {"scope": scope, "question": "Which stage?"},
         "/v1/audit/verify": {"audit_id": fill["audit_id"], "body": ""},
     }
     takes_scope = "scope" in endpoint.query.__struct_fields__
@@ -125,6 +127,10 @@ def test_every_documented_operation_answers(api, capture, envelope, scope, endpo
         "/v1/scopes": {"path": scope, "records": "keep"} if endpoint.method == "DELETE" else {},
         "/v1/scopes/members": {"path": scope},
     }.get(endpoint.path, {"scope": scope} if takes_scope else None)
+    if endpoint.path == "/v1/recall/replay":
+        asked = {"scope": scope, "query": "stage", "diagnostics": "full"}
+        said = api.post("/v1/recall", json=asked).json()["diagnostics"]
+        bodies["/v1/recall/replay"] = {"receipt": said["receipt"]}
     if "import_id" in PLAIN[endpoint]:
         fill["import_id"] = api.post("/v1/import/mem0", json=IMPORT).json()["import_id"]
     if "export_id" in PLAIN[endpoint]:

@@ -92,4 +92,6 @@ def test_the_recording_is_what_we_serve():
         "experience_source_text",
         "events",
         "write_status",
+        "recall",
+        "answer",
     } == {call["method"] for call in CALLS}

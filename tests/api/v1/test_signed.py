@@ -1,5 +1,6 @@
 """Does a server that asks for tokens let in whom it should, and keep the others apart?"""
 
+import json
 import re
 import subprocess
 import sys
@@ -266,6 +267,45 @@ def test_no_byte_of_a_tenant_reaches_another(realm, endpoint):
             assert CANARY not in text
             # What the rival sent may be said back to it in an error, and nowhere else.
             assert event_id not in text or answer.status_code in (404, 422)
+
+
+def test_recall_finds_nothing_of_another_tenant(realm):
+    """I6, with bodies: the same question of the same scope, and the other's pack and receipt."""
+    asked = {"scope": SCOPE, "query": CANARY, "diagnostics": "full"}
+    with realm.client("user:alice", "acme") as alice, realm.client("user:alice", "rival") as rival:
+        event_id = post(alice, "recall-canary").json()["event_id"]
+        found = alice.post("/v1/recall", json=asked).json()
+        receipt = found["diagnostics"]["receipt"]
+        question = {"scope": SCOPE, "question": f"What of {CANARY}?"}
+        tried = [
+            rival.post("/v1/recall", json=asked | {"diagnostics": "none"}),
+            rival.post("/v1/recall", json=asked | {"view": "descend", "diagnostics": "none"}),
+            rival.post("/v1/recall", json={"scope": SCOPE}),
+            rival.post("/v1/answer", json=question),
+            rival.post("/v1/answer", json=question | {"use_pack_id": found["pack_id"]}),
+            rival.post("/v1/recall/replay", json={"receipt": receipt}),
+        ]
+
+    assert CANARY in json.dumps(found["layers"])
+    assert [200, 200, 200, 200, 410, 422] == [answer.status_code for answer in tried]
+    for answer in tried:
+        assert CANARY not in answer.text.replace(f"What of {CANARY}?", "")
+        assert event_id not in answer.text
+
+
+def test_a_bound_token_recalls_in_its_scope_alone(realm):
+    """A token for one scope is refused elsewhere, and walks to no scope it was not minted for."""
+    grants = [f"scope.read.{how}:{SCOPE}" for how in ("local", "holistic")]
+    flags = [part for grant in grants for part in ("--scope-grant", grant)]
+    with realm.client("user:alice", "acme") as alice:
+        post(alice, "above", scope="org:acme", text="the organisation's secret plan")
+    with realm.client("user:alice", "acme", *flags) as bound:
+        here = bound.post("/v1/recall", json={"scope": SCOPE, "query": "secret plan"})
+        elsewhere = bound.post("/v1/recall", json={"scope": "org:acme", "query": "secret plan"})
+
+    assert 200 == here.status_code, here.text
+    assert "secret plan" not in json.dumps(here.json()["layers"])
+    assert 403 == elsewhere.status_code
 
 
 def test_a_stream_hears_its_own_tenant_only(realm):
