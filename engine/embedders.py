@@ -56,19 +56,17 @@ class StaticEmbedder:
         self._tokenizer.no_truncation()
         pieces = map(self._tokenizer.id_to_token, range(len(self._table)))
         self._begins = np.array([(piece or "").startswith(_SPACE) for piece in pieces], np.bool_)
+        self._words: dict[str, tuple[int, ...]] = {}
         self.dimensions = int(self._table.shape[1])
         self.name = f"wordllama-l2-supercat-256@{sha256(content).hexdigest()[:8]}"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Mean of the rows of the tokens, whatever else is in the batch."""
         found = np.zeros((len(texts), self.dimensions), np.float32)
-        ids = [encoding.ids for encoding in self._encode(texts)]
-        filled = [index for index, row in enumerate(ids) if row]
-        if filled:
-            lengths = np.array([len(ids[index]) for index in filled])
-            flat = np.fromiter((token for row in ids for token in row), np.int32, lengths.sum())
-            starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
-            found[filled] = np.add.reduceat(self._table[flat], starts, axis=0)
+        for row, ids in zip(found, self._encode(texts), strict=True):
+            if ids:
+                # Text by text: faster than all at once, and the same in any company.
+                self._table.take(ids, axis=0).sum(axis=0, out=row)
         # The length of the sum is not that of the mean, and neither is that of the unit vector.
         return unit(found)
 
@@ -84,7 +82,7 @@ class StaticEmbedder:
     def token_batches(self, texts: Sequence[str]) -> list[Ids]:
         """`tokens` of many texts at once."""
         words = [" ".join(_distinct_words(text)) for text in texts]
-        return [np.array(encoding.ids, np.int32) for encoding in self._encode(words)]
+        return [np.array(ids, np.int32) for ids in self._encode(words)]
 
     def token_vectors(self, tokens: Any) -> Vectors:
         """The row of each token, as long as it is: a rare word's is longer than a common one's."""
@@ -101,10 +99,36 @@ class StaticEmbedder:
         encoded: list[int] = self._tokenizer.encode(text, None, False, False).ids
         return len(encoded)
 
-    def _encode(self, texts: Sequence[str]) -> list[Any]:
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The tokens of texts. No token reaches over a space, so those of a word are remembered."""
         cut = [text[: limits.EMBED_CHARS_MAX] for text in texts]
-        encoded: list[Any] = self._tokenizer.encode_batch_fast(cut, False, False)
-        return encoded
+        plain = [text.split(" ") if _is_plain(text) else [] for text in cut]
+        known = self._learn({word for words in plain for word in words})
+        return [
+            [token for word in words for token in known[word]] if words else self._whole(text)
+            for words, text in zip(plain, cut, strict=True)
+        ]
+
+    def _learn(self, words: set[str]) -> dict[str, tuple[int, ...]]:
+        known = self._words
+        if len(known) > limits.WORD_CACHE_MAX:
+            # Another one, not an emptied one: somebody else may be reading it.
+            known = self._words = {}
+        fresh = [word for word in words if word not in known]
+        encoded = self._tokenizer.encode_batch_fast(fresh, False, False)
+        known.update(zip(fresh, (tuple(one.ids) for one in encoded), strict=True))
+        return known
+
+    def _whole(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, None, False, False).ids
+        return ids
+
+
+def _is_plain(text: str) -> bool:
+    """Whether the tokens of its words, one by one, are those of the text."""
+    return not (
+        "  " in text or text[:1] == " " or text[-1:] == " " or _SPACE in text or "<" in text
+    )
 
 
 def _distinct_words(text: str) -> list[str]:

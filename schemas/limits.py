@@ -412,6 +412,9 @@ PEPPER_KEPT_DAYS: Final = 90
 EMBED_CHARS_MAX: Final = 8192
 """Characters of one text that are embedded: longer texts are found by their passages."""
 
+WORD_CACHE_MAX: Final = 100_000
+"""Words whose tokens are remembered (about 20 MB); beyond it the memory starts again."""
+
 EMBED_TEXTS_MAX: Final = 64
 """Texts in one request to an embedding endpoint."""
 

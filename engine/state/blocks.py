@@ -20,6 +20,7 @@ Vectors = NDArray[np.float32]
 _ROW_OVERHEAD: Final = 160
 _BLOCK_OVERHEAD: Final = 4096
 _FIRST_ROWS: Final = 8
+_LARGE_ROWS: Final = 16_384
 _NO_TOKENS: Final[NDArray[np.int32]] = np.empty(0, np.int32)
 _COLUMNS: Final[dict[str, Any]] = {
     "offsets": np.int64,
@@ -262,18 +263,28 @@ class GrowingBlock:
         columns["is_question"][at] = [row.is_question for row in rows]
         columns["passage"][at] = [row.passage for row in rows]
 
+    def fit(self) -> None:
+        """Give back the room that is not needed now: most scopes are read and not written."""
+        if len(self._vectors) > max(self.count, _FIRST_ROWS):
+            self._resize(max(self.count, _FIRST_ROWS))
+            self._tokens = self._tokens[: self._starts[self.count]].copy()
+            self._snapshot = None
+
     def _make_room(self, rows: int) -> None:
-        if rows <= len(self._vectors):
-            return
-        room = max(rows, 2 * len(self._vectors))
+        room = len(self._vectors)
+        if rows > room:
+            # By half when it is large: twice what is needed would be much.
+            self._resize(max(rows, 2 * room if room < _LARGE_ROWS else room + room // 2))
+
+    def _resize(self, room: int) -> None:
         # New arrays, not resized ones: readers hold views of the old.
-        self._columns = {name: _longer(column, room) for name, column in self._columns.items()}
-        self._vectors = _longer(self._vectors, room)
-        self._starts = _longer(self._starts, room + 1)
+        self._columns = {name: _sized(column, room) for name, column in self._columns.items()}
+        self._vectors = _sized(self._vectors, room)
+        self._starts = _sized(self._starts, room + 1)
 
     def _make_token_room(self, tokens: int) -> None:
         if tokens > len(self._tokens):
-            self._tokens = _longer(self._tokens, max(tokens, 2 * len(self._tokens)))
+            self._tokens = _sized(self._tokens, max(tokens, 3 * len(self._tokens) // 2))
 
     def attach(self, graph: "Graph | None") -> None:
         """Search by this graph from now on; what changes meanwhile is remembered beside it."""
@@ -354,7 +365,8 @@ class GrowingBlock:
                 self._rows[self.raws[at]] = at
 
 
-def _longer(column: Any, room: int) -> Any:
-    grown = np.zeros((room, *column.shape[1:]), column.dtype)
-    grown[: len(column)] = column
-    return grown
+def _sized(column: Any, room: int) -> Any:
+    fresh = np.zeros((room, *column.shape[1:]), column.dtype)
+    kept = min(room, len(column))
+    fresh[:kept] = column[:kept]
+    return fresh

@@ -8,6 +8,7 @@ scope, follows the writer from then on, and leaves when memory is short.
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -28,6 +29,7 @@ _EVENTS: Final = LAYERS.index("events")
 _PASSAGES: Final = 0xFF
 _GRAPH_LAG_MAX: Final = 4096
 _GRAPH_ROWS: Final = 512
+_ROWS_AT_ONCE: Final = 1024
 _TOUCHED_MAX: Final = 2048
 _pack = msgspec.msgpack.Encoder().encode
 _unpack_row = msgspec.msgpack.Decoder(BlockRow).decode
@@ -256,7 +258,11 @@ class BlockVectors:
         try:
             prefix = _prefix(key)
             found = self._kv.scan(self._rows_family, prefix, prefix_end(prefix))
-            block = GrowingBlock(self.dimensions, [_unpack_row(value) for _, value in found])
+            block = GrowingBlock(self.dimensions)
+            # A piece at a time: rows of a large scope would take as much again while it is read.
+            while part := [_unpack_row(value) for _, value in islice(found, _ROWS_AT_ONCE)]:
+                block.put(part)
+            block.fit()
             with self._lock:
                 for rows, raws in loading.missed:
                     _apply(block, rows, raws)
@@ -348,42 +354,49 @@ def _nearest(
     view: View, layer: Layer, vector: Vectors, limit: int, until_us: int | None
 ) -> list[Hit]:
     block = view.block
-    count = len(block.raws)
-    if count == 0:
+    if not block.raws:
         return []
-    if view.graph is None or until_us is not None:
-        rows = np.arange(count)
+    rows, scores = _by_graph(view, vector, limit) if until_us is None else (None, None)
+    if scores is None:
         scores = block.vectors @ vector
         if until_us is not None:
             scores[block.recorded_us >= until_us] = 0
-    else:
-        rows = _likely(view, view.graph, vector, limit)
-        scores = block.vectors[rows] @ vector
     if len(scores) > limit:
         # The last of the best may have equals: all of them, so that ids decide and not the layout.
         least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
         chosen = np.flatnonzero(scores >= least)
     else:
         chosen = np.arange(len(scores))
+    found = chosen if rows is None else rows[chosen]
     # A row without a vector is like nothing.
     return [
-        Hit(layer, block.raws[rows[at]], float(scores[at]), int(view.passage[rows[at]]))
-        for at in chosen.tolist()
-        if scores[at] != 0
+        Hit(layer, block.raws[row], score, int(view.passage[row]))
+        for row, score in zip(found.tolist(), scores[chosen].tolist(), strict=True)
+        if score != 0
     ]
 
 
-def _likely(view: View, graph: Graph, vector: Vectors, limit: int) -> NDArray[np.int64]:
-    """Rows worth comparing: the graph's nearest, and all that it does not have as they are."""
+def _by_graph(
+    view: View, vector: Vectors, limit: int
+) -> tuple[NDArray[np.int64], Vectors] | tuple[None, None]:
+    """Rows worth comparing and their scores: the graph's, and all it does not have as they are.
+
+    None while most rows are not in the graph: then comparing all of them is quicker.
+    """
+    graph, count = view.graph, len(view.serial)
+    if graph is None or 2 * int(np.searchsorted(view.serial, graph.end)) < count:
+        return None, None
     end, serials = graph.nearest(vector, limit + len(view.touched))
     touched = np.fromiter(view.touched, np.int64, len(view.touched))
     near = np.unique(np.concatenate([serials, touched]))
     places = np.searchsorted(view.serial, near)
-    inside = places < len(view.serial)
+    tail = int(np.searchsorted(view.serial, end))
+    inside = places < tail
     places, near = places[inside], near[inside]
     places = places[view.serial[places] == near]
-    tail = np.arange(int(np.searchsorted(view.serial, end)), len(view.serial))
-    return np.unique(np.concatenate([places, tail]))
+    rows = np.concatenate([places, np.arange(tail, count)])
+    vectors = view.block.vectors
+    return rows, np.concatenate([vectors[places] @ vector, vectors[tail:] @ vector])
 
 
 def _codes(layers: Sequence[Layer]) -> list[tuple[Layer, int]]:

@@ -93,6 +93,13 @@ def test_meaning_is_nearer_than_chance(static):
     assert coffee @ espresso > coffee @ disk
 
 
+@settings(max_examples=100, deadline=None)
+@given(text=st.text(alphabet=st.sampled_from("aAbé \n\t.,!'<s>\u2581東🙂-1"), max_size=40))
+def test_tokens_of_words_are_those_of_the_text(static, text):
+    """Remembering the tokens of words changes nothing: a text has the tokens it has as a whole."""
+    assert static._whole(text) == static._encode([text])[0]
+
+
 @settings(max_examples=25, deadline=None)
 @given(texts=st.lists(st.text(max_size=60), min_size=1, max_size=8))
 def test_a_row_does_not_depend_on_its_batch(static, texts):
