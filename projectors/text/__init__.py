@@ -64,7 +64,7 @@ def _extract(entry: Entry) -> Extraction:
     if isinstance(body, Experience):
         return _experienced(body.envelope, entry.caller)
     if isinstance(body, Annotation):
-        found = tuple(from_model(body.output))
+        found = tuple(from_model(body.output, entry.recorded_at))
         return Extraction(candidates=found, mentions=_mentioned(found), extractor=body.model)
     return _NOTHING
 

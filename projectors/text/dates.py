@@ -191,6 +191,7 @@ def _year_of_month(month: int, anchor: datetime, ahead: bool) -> int:
 
 _MONTH: Final = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _WEEKDAY: Final = "|".join(_WEEKDAYS)
+_SHORT_DAY: Final = "mon|tues?|wed|thurs?|thu|fri|sat|sun"
 _SEASON: Final = "|".join(_SEASONS)
 _UNIT: Final = "minute|hour|day|weekend|week|fortnight|month|quarter|year|decade"
 _UNIT_NAMES: Final = frozenset(_UNIT.split("|"))
@@ -223,7 +224,7 @@ _PHRASE: Final = re.compile(
     | (?P<span>{_ABOUT}(?:{_COUNT})\ (?:{_UNIT})s?)(?:\ now)?
     | (?:the\ )?(?P<rel>(?:earlier\ |later\ )?
         (?:last|this|next|past|coming|upcoming|previous|following)
-        \ (?:{_UNIT}|{_SEASON}|{_WEEKDAY}|{_MONTH}))
+        \ (?:{_UNIT}|{_SEASON}|{_WEEKDAY}|{_MONTH}|{_SHORT_DAY}))
     | the\ (?P<decade>(?:(?:19|20)\d|\d)0['’]?s)
     | (?P<clock>\d{{1,2}}(?::\d\d)?\ ?[ap]\.?m|noon|midnight)
     | (?P<weekday>{_WEEKDAY})
@@ -237,7 +238,7 @@ _PHRASE: Final = re.compile(
 _HINT: Final = re.compile(
     r"\b(?:\d|q[1-4]\b|today|tonight|yesterday|tomorrow|last night"
     r"|this (?:morning|afternoon|evening)|noon|midnight"
-    rf"|(?:{_UNIT})s?\b|(?:{_WEEKDAY})\b|(?:{_SEASON})\b|(?:{_MONTH})\b)"
+    rf"|(?:{_UNIT})s?\b|(?:{_SHORT_DAY})\b|(?:{_WEEKDAY})\b|(?:{_SEASON})\b|(?:{_MONTH})\b)"
 )
 
 _SINCE: Final = frozenset(
@@ -378,6 +379,8 @@ def _counted(kind: str, words: str, prefix: str, anchor: datetime) -> Span | Non
 
 def _relative(pair: list[str], anchor: datetime) -> Span:
     which, unit = pair
+    if len(unit) < 6:  # `Fri` is Friday, while no short month begins as a day does
+        unit = next((day for day in _WEEKDAYS if day.startswith(unit)), unit)
     shift = _SHIFT.get(which, 1)
     if unit in _WEEKDAYS:
         away = (_WEEKDAYS[unit] - anchor.weekday()) % 7

@@ -156,16 +156,16 @@ def _from_pair(subject: Mention, key: str, value: Any) -> Iterator[Candidate]:
 # ── a model's facts ──────────────────────────────────────────────────────────────────────────
 
 
-def from_model(output: Mapping[str, Any]) -> Iterator[Candidate]:
+def from_model(output: Mapping[str, Any], recorded_at: datetime) -> Iterator[Candidate]:
     """The facts of an annotation; one that is no fact is left out, the others stand."""
     facts = output.get("facts")
     for fact in facts[: limits.CANDIDATES_MAX] if isinstance(facts, list) else ():
-        found = _from_fact(fact) if isinstance(fact, Mapping) else None
+        found = _from_fact(fact, recorded_at) if isinstance(fact, Mapping) else None
         if found is not None:
             yield found
 
 
-def _from_fact(fact: Mapping[str, Any]) -> Candidate | None:
+def _from_fact(fact: Mapping[str, Any], recorded_at: datetime) -> Candidate | None:
     subject, name = fact.get("subject"), fact.get("predicate")
     if not isinstance(subject, str) or not isinstance(name, str):
         return None
@@ -192,7 +192,7 @@ def _from_fact(fact: Mapping[str, Any]) -> Candidate | None:
         kind=predicate.kind,
         valid_from=valid_from,
         valid_to=valid_to,
-        ends=valid_to is not None,
+        ends=valid_to is not None and valid_to <= recorded_at,
     )
 
 

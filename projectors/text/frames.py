@@ -20,6 +20,7 @@ from projectors.text.lexicon import EVENT_NOUNS
 from projectors.text.objects import is_about_you, is_empty, reach, tell_count, tell_each, thing
 from projectors.text.phrases import Span
 from projectors.text.plans import (
+    EMPTY_NEEDS,
     WISHES,
     is_ahead,
     plan_text,
@@ -50,7 +51,8 @@ def tell(scene: Scene, clause: Clause) -> None:
     if verb.tense == "progressive" and is_ahead(scene, clause):
         tell_plan(scene, clause)
         return
-    if lemma == "try" and verb.tense == "present" and clause.rest.infinitive is not None:
+    is_to = clause.rest.infinitive is not None and not clause.rest.objects
+    if is_to and (lemma, verb.tense) in {("try", "present"), ("have", "past")}:
         lemma = _tried(clause)
     if lemma in _SIMPLE and _simple(scene, clause):
         return
@@ -64,10 +66,12 @@ _NO_MORE: Final = word_set("anymore longer")
 
 
 def _tried(clause: Clause) -> str:
-    """`I try to avoid dairy` is said of avoiding, less surely."""
+    """`I try to avoid dairy` is said of avoiding, `had to sell it` of selling; less surely."""
     assert clause.rest.infinitive is not None
     first = clause.rest.infinitive[0]
     verb = clause.verb
+    if clause.grammar.low[first] in EMPTY_NEEDS:
+        return verb.lemma
     verb.lemma, verb.end = FORMS.get(clause.grammar.low[first], ("try", 0))[0], first + 1
     clause.rest = clause.grammar.complement(verb)
     clause.weight = min(clause.weight, 0.7)
@@ -86,6 +90,10 @@ def _is_real(scene: Scene, clause: Clause) -> bool:
         case "can" | "could" if verb.lemma == "stand" and verb.negative:
             verb.negative, verb.modal, verb.lemma = False, "", "hate"
             return True
+        case "can" if verb.negative and verb.lemma in {"have", "eat", "drink"}:
+            if clause.subject.kind != "thing" and rest.objects:
+                tell_each(scene, clause, "drinks" if verb.lemma == "drink" else "eats")
+            return False
         case "can":
             words = scene.text(clause.grammar, (verb.end - 1, reach(clause)))
             is_skill = clause.subject.kind != "thing" and verb.lemma not in _UNSKILLED
@@ -362,9 +370,8 @@ def _joins(scene: Scene, clause: Clause) -> bool:
 def _does(scene: Scene, clause: Clause) -> bool:
     """`I'm doing kickboxing` tells something, `I do` and `we did well` do not."""
     del scene
-    return clause.verb.tense not in {"progressive", "past"} or not (
-        clause.rest.gerund or clause.rest.objects
-    )
+    is_present = clause.verb.tense in {"present", "future"}
+    return is_present or not (clause.rest.gerund or clause.rest.objects)
 
 
 def _stays(scene: Scene, clause: Clause) -> bool:

@@ -101,7 +101,7 @@ class Grammar(Phrases):
                 self.marks.append(int(word[1:]))
             elif word in ADVERBS:
                 verb.hedged = verb.hedged or word in HEDGES or word in REPORTS
-            else:
+            elif not (k == at and word in {"all", "both"}):
                 break
             k += 1
         if k == at and (k >= n or (low[k] not in FORMS and not self._may_be_verb(k, subject))):

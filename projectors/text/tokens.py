@@ -28,11 +28,12 @@ _FULL: Final = re.compile(
 _PECULIAR: Final = re.compile(r"[@/$€£+&]|\d")
 _CALENDAR: Final = word_set(
     """
-    yesterday today tomorrow tonight ago last next week weekend month quarter year years weeks
-    days months hours hour minutes day morning afternoon evening night monday tuesday wednesday
-    thursday friday saturday sunday january february march april may june july august september
-    october november december jan feb mar apr jun jul aug sept sep oct nov dec spring summer
-    fall autumn winter decade decades fortnight time
+    mon tue tues wed thu thur thurs fri sat sun yesterday today tomorrow tonight ago last next
+    week weekend month quarter year years weeks days months hours hour minutes day morning
+    afternoon evening night monday tuesday wednesday thursday friday saturday sunday january
+    february march april may june july august september october november december jan feb mar
+    apr jun jul aug sept sep oct nov dec spring summer fall autumn winter decade decades
+    fortnight time
     """
 )
 _OFTEN: Final = re.compile(

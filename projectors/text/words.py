@@ -6,7 +6,6 @@ from projectors.text.stems import word_set
 
 # ── closed classes ───────────────────────────────────────────────────────────────────────────
 
-FIRST: Final = word_set("i we")
 SUBJECT_PRONOUNS: Final = word_set("i we you he she it they")
 OBJECT_PRONOUNS: Final = word_set(
     "me us you him her it them myself ourselves yourself himself herself itself themselves one"
@@ -59,7 +58,6 @@ INTERJECTIONS: Final = word_set(
 )
 HEDGES: Final = word_set("maybe perhaps possibly probably presumably likely might may could seems")
 REPORTS: Final = word_set("apparently supposedly reportedly allegedly rumour rumor")
-NEGATIONS: Final = word_set("not never n't nor hardly barely neither")
 BE: Final = word_set("be am is are was were been being")
 HAVE: Final = word_set("have has had")
 DO: Final = word_set("do does did")
