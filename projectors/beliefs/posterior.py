@@ -148,7 +148,8 @@ def beta_quantile(p: float, a: float, b: float) -> float:
         after = x - off / density if density > _TINY else -1.0
         if not low < after < high:
             after = (low + high) / 2
-        if abs(after - x) <= _NEAR * x:
-            return after
+        is_close = abs(after - x) <= _NEAR * x
         x = after
+        if is_close:
+            break
     return x

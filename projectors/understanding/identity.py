@@ -105,6 +105,8 @@ def _split(ledger: Ledger, pair: Pair) -> list[str]:
     whole, half, key, other = found
     before = None if whole.concept is None else ledger.concept(whole.concept)
     if before is None:
+        ledger.put(key, whole)
+        ledger.put(other, half)
         return []
     ended = _end_of(before, pair.fact.valid_from, ledger.at)
     write(ledger, before, again(before, ledger.at, valid_to=ended), 0)

@@ -9,7 +9,7 @@ from projectors.base import Put
 from projectors.beliefs import BELIEFS, due_before, due_belief
 from projectors.derives import back_pointers
 from schemas import limits
-from schemas.entry import Cancel, Directive, DropVocabulary, SetPolicy, SetVocabulary
+from schemas.entry import Annotation, Cancel, Directive, DropVocabulary, SetPolicy, SetVocabulary
 from schemas.envelope import Directives
 from schemas.policy import LayerRules, PolicyDocument
 from schemas.times import to_us
@@ -180,6 +180,33 @@ def test_a_withdrawn_telling_is_taken_off(log, hand):
     log.move(log.entry(), [hand.revised(again, log.entry(), supports=fact.supports)])
 
     assert 0.7 == only(log).confidence
+
+
+def test_tellings_beyond_those_kept_are_weighed_together(log, hand):
+    """A fact told by very many is as sure as they make it, and goes as a whole."""
+    fact = log.tell("Paris", confidence=0.3)
+    for number in range(limits.BELIEF_TELLINGS_MAX + 4):
+        log.at += HOUR
+        log.hear(log.said(f"user:u{number}"), [], {fact.id: 0.3})
+    (row,) = log.records("belief_evidence")
+    told = only(log).confidence
+    log.retract(fact)
+
+    assert (limits.BELIEF_TELLINGS_MAX, True) == (len(row.tellings), row.rest > 0)
+    assert told > 0.6
+    assert [] == log.records("belief_scales")
+
+
+def test_a_model_speaks_for_the_event_it_read(log, hand):
+    """Its reading is the event's telling, not somebody else's."""
+    heard = log.said()
+    body = Annotation(about=heard.event_id, model="m", version="1", output={})
+    entry = log.entry(body)
+    fact = log.fact(entry, "Paris", supports=[heard.event_id], asserted_by=None)
+    log.move(entry, [fact])
+    (row,) = log.records("belief_evidence")
+
+    assert [heard.id] == [one.event for one in row.tellings]
 
 
 def test_denials_bring_it_down_and_overturn_it(log):
@@ -655,6 +682,16 @@ def test_a_belief_may_be_given_a_life(log, hand):
     (belief,) = log.records("beliefs")
 
     assert log.at + 30 * hand.DAY == belief.recorded_to
+
+
+def test_the_longest_life_counts(log, hand):
+    """Known until the last of what it rests on lapses."""
+    for length, by in (("P1D", "user:alice"), ("P9D", "user:bob"), ("P2D", "user:eve")):
+        log.at += HOUR
+        log.tell("Paris", by=by, directives=Directives(ttl_for_belief_layer=length))
+    (belief,) = log.records("beliefs")
+
+    assert log.at - HOUR - SECOND + 9 * hand.DAY == belief.recorded_to
 
 
 def test_a_life_ends_and_is_not_lengthened_by_what_comes_later(log, hand):

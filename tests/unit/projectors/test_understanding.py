@@ -294,6 +294,18 @@ def test_an_edge_goes_with_the_facts_behind_it(log, hand):
     assert [] == concepts(log)["Alice"].edges
 
 
+def test_the_closest_ties_are_kept(log, hand):
+    """Of very many neighbours those that most is said about."""
+    facts_about(log, 3, about="n0")
+    for number in range(limits.CONCEPT_NEAR_KEPT + 3):
+        for _ in range(2 if number == 0 else 1):
+            log.tell(hand.thing(f"n{number}"), about="acme", predicate="uses", cardinality="multi")
+    (tally,) = [row for row in log.records("concept_tallies") if row.name == "Acme"]
+
+    assert limits.CONCEPT_NEAR_KEPT == len(tally.near)
+    assert [2] == [near.count for near in tally.near if near.count > 1]
+
+
 # ── episodes ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -328,6 +340,15 @@ def test_things_of_one_episode_occur_together(log, hand):
     assert [("co_occurs_with", concepts(log)["Bob"].id)] == [
         (e.relation, e.to) for e in concepts(log)["Acme"].edges
     ]
+
+
+def test_an_episode_is_about_a_few_things(log, hand):
+    """The first that its events name: a story is not about everybody in it."""
+    names = [f"t{number}" for number in range(limits.CONCEPT_EPISODE_THINGS_MAX + 4)]
+    log.seal("Party", *(log.tell("there", about=name, predicate="was") for name in names))
+    counted = [row for row in log.records("concept_tallies") if row.episode_count]
+
+    assert limits.CONCEPT_EPISODE_THINGS_MAX == len(counted)
 
 
 # ── one and two ──────────────────────────────────────────────────────────────────────────────
@@ -407,6 +428,61 @@ def test_what_was_taken_for_one_and_is_two_is_split(log, hand):
     assert {"Acme", "Initech"} == {one.name for one in new}
     assert original not in {one.id for one in new}
     assert all(len(one.supported_by.facts) >= 3 for one in new)
+
+
+def test_which_is_older_does_not_depend_on_how_it_is_said(log, hand):
+    """`A is B` and `B is A` are the same to a concept."""
+    facts_about(log, 3, about="acme")
+    facts_about(log, 3, about="initech")
+    same(log, hand, "acme", "initech")
+    same(log, hand, "initech", "acme")
+
+    assert concepts(log)["Acme"].id == concepts(log)["Initech"].canonical_id
+
+
+@pytest.mark.parametrize("one, other", [("acme", "initech"), ("initech", "acme")])
+def test_one_that_is_understood_takes_in_one_that_is_not(log, hand, one, other):
+    """Only one of them is a concept: it stays, and knows the other's name."""
+    facts_about(log, 3, about="acme")
+    facts_about(log, 1, about="initech")
+    same(log, hand, one, other)
+
+    assert {"Acme": ["Initech"]} == {name: c.aliases for name, c in concepts(log).items()}
+    assert 5 <= concepts(log)["Acme"].input_count
+
+
+def test_two_that_are_little_known_make_one_that_is(log, hand):
+    """Together there is enough to understand; parted again there is not."""
+    facts_about(log, 1, about="acme")
+    facts_about(log, 1, about="initech")
+    before = concepts(log)
+    same(log, hand, "acme", "initech")
+
+    assert ({}, 1) == (before, len(concepts(log)))
+
+
+def test_what_was_never_understood_is_parted_in_silence(log, hand):
+    """Two tallies that were one before there was a concept are two again."""
+    first = same(log, hand, "acme", "initech", "aka")
+    split = same(log, hand, "acme", "initech", "different_from")
+    log.retract(first)
+    log.retract(split)
+    facts_about(log, 3, about="acme")
+    facts_about(log, 3, about="initech")
+
+    assert {"Acme", "Initech"} == set(concepts(log))
+
+
+def test_an_alias_with_little_left_is_its_own_again(log, hand):
+    """It is not hidden behind another any more, and not made anew either."""
+    facts_about(log, 3, about="acme")
+    facts = facts_about(log, 3, about="initech")
+    for fact in facts[:2]:
+        log.retract(fact)
+    log.retract(same(log, hand, "initech", "acme"))
+    initech = concepts(log)["Initech"]
+
+    assert (None, "uncertain") == (initech.canonical_id, initech.stance)
 
 
 def test_two_that_were_never_one_are_left_alone(log, hand):
@@ -518,6 +594,21 @@ def test_what_is_left_after_forgetting_too_much_says_nothing_of_it(log):
 
     assert not [row for place, row in log.state().items() if b"hunter2" in row]
     assert "deprecated" == concepts(log)["Acme"].stance
+
+
+def test_what_comes_back_elsewhere_is_counted_there(log, hand):
+    """A cancellation may bring back a fact of another scope than its own."""
+    facts = []
+    for number in range(3):
+        entry = msgspec.structs.replace(log.said(), into_scope="ws:launch", into_scope_no=9)
+        facts.append(log.fact(entry, "x", about="acme", predicate=f"p{number}", scope="ws:launch"))
+        log.move(entry, facts[-1:])
+    log.lay(facts[0], 9)
+    log.retract(facts[0])
+    entry = log.entry()
+    log.move(entry, [hand.revised(facts[0], entry)])
+
+    assert {(9).to_bytes(4, "big")} == {key[:4] for key, _ in log.view.scan("concept_tallies")}
 
 
 # ── on demand ────────────────────────────────────────────────────────────────────────────────

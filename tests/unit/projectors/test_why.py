@@ -164,6 +164,20 @@ def test_many_reasons_are_counted_and_few_are_told(log, hand):
     assert len(found.support_graph.nodes) <= 1 + 16 + limits.CITED_EVENTS_MAX
 
 
+def test_very_many_events_are_left_out_of_the_graph(log):
+    """A graph that nobody can look at explains nothing."""
+    fact = log.tell("Paris")
+    events = [
+        msgspec.structs.replace(event(log, fact), id=f"evt_{number}")
+        for number in range(limits.CITED_EVENTS_MAX + 9)
+    ]
+    many = msgspec.structs.replace(fact, supports=[one.id for one in events])
+    (belief,) = log.records("beliefs")
+    nodes = why(belief, known(many, *events)).support_graph.nodes
+
+    assert limits.CITED_EVENTS_MAX == sum(node.type == "event" for node in nodes)
+
+
 def test_long_words_are_quoted_in_part(log):
     """A node's summary is a line, whatever was said."""
     fact = log.tell("x" * 1000)
