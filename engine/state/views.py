@@ -63,6 +63,7 @@ class Unit:
             for table, kind in projector.tables.items()
         }
         self._remembered: Remembered | None = None
+        self._rows: Rows | None = None
         row = kv.get("meta", self._state_key())
         self.state = _decode_state(row) if row is not None else UnitState()
 
@@ -208,10 +209,17 @@ class Unit:
         while True:
             generation = self.state.generation
             try:
-                return ask(Rows(self, generation))
+                return ask(self._rows_of(generation))
             except StoreError:
                 if generation == self.state.generation:
                     raise
+
+    def _rows_of(self, generation: int) -> "Rows":
+        """The rows of a generation: made once, for every read asks for them."""
+        rows = self._rows
+        if rows is None or rows.generation != generation:
+            rows = self._rows = Rows(self, generation)
+        return rows
 
     def moving(self) -> "Rows":
         """What projectors see: the generation that is being written."""
@@ -227,6 +235,7 @@ class Rows:
 
     def __init__(self, unit: Unit, generation: int) -> None:
         self._kv = unit.kv
+        self.generation = generation
         self._families = {t: family_of(p, generation) for t, p in unit.owner.items()}
         self._decoders = unit.decoders
 
