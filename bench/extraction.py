@@ -21,6 +21,7 @@ from bench.report import Goal, Grid, Section
 from projectors.text import Candidate, Mention, extract
 from projectors.text.passages import topics
 from projectors.text.stems import stem
+from schemas.entry import Entry
 
 NAME: Final = "extraction"
 STEPS: Final = 3
@@ -140,11 +141,8 @@ def _coverage(folder: Path) -> Coverage | None:
         entry_of(turn.text, actor=f"user:{turn.speaker.lower()}", at=turn.observed_at)
         for turn in turns
     ]
-    lengths = []
-    for _ in range(3):
-        started = time.process_time()
-        found = [extract(entry).candidates for entry in entries]
-        lengths.append((time.process_time() - started) / len(turns) * 1e6)
+    found = [extract(entry).candidates for entry in entries]
+    length_s = sum(min(_length_s(entry) for _ in range(_REPEATS)) for entry in entries)
     pairs = list(zip(turns, found, strict=True))
     observed = [(turn, one) for turn, one in pairs if turn.observations]
     if not observed:
@@ -157,9 +155,22 @@ def _coverage(folder: Path) -> Coverage | None:
         tellable=sum(_tells(turn, _stems(turn.text, turn)) for turn, _ in observed),
         candidates=sum(len(one) for one in found),
         idle=sum(bool(one) for turn, one in pairs if not turn.observations),
-        turn_us=min(lengths),
+        turn_us=length_s / len(turns) * 1e6,
         words=sum(len(turn.text.split()) for turn in turns) / len(turns),
     )
+
+
+def _length_s(entry: Entry) -> float:
+    """How long one turn takes to read; another is read before, or it would be remembered."""
+    extract(_OTHER)
+    started = time.perf_counter()
+    extract(entry)
+    return time.perf_counter() - started
+
+
+_OTHER: Final = entry_of("ok")
+_REPEATS: Final = 5
+"""The least of so many is what the work takes; the rest is who else wanted the processor."""
 
 
 def _turns(file: Path) -> Iterator[Turn]:
@@ -240,7 +251,12 @@ def _goals(found: Found) -> list[Goal]:
         length = found.coverage.turn_us
         measured = f"{length:.0f} µs"
         goals.append(
-            Goal("CPU for a turn of the corpus", "≤ 120 µs", measured, length <= TURN_US_MAX)
+            Goal(
+                "a turn of the corpus, the least of five",
+                "≤ 120 µs",
+                measured,
+                length <= TURN_US_MAX,
+            )
         )
     return goals
 

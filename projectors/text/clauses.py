@@ -46,6 +46,11 @@ _SKIPPED: Final = word_set(
     " what how why whether as once"
 )
 _LINKS: Final = word_set("because although though while since cause cuz whereas even")
+_OPENING: Final = (
+    HEDGES | REPORTS | _SKIPPED | ADVERBS | COORDINATORS | INTERJECTIONS | _LINKS | {"there"}
+) - (AUXILIARIES | {"seems"})
+"""Words that may stand before a clause and are no part of it."""
+
 _GENERAL: Final = word_set("are were have can do make like")
 _HEARERS: Final = word_set("me us him her them you")
 _REMARKS: Final = word_set(
@@ -154,13 +159,13 @@ class Sentence:
         low, n = self.grammar.low, self.grammar.n
         while k < n:
             word = low[k]
+            if word not in _OPENING and word[0].isalnum():
+                break
             if word[0] == MARK:
                 self.pending.append(int(word[1:]))
             elif word == "that" and low[k + 1 : k + 2] == ["is"]:
                 break
-            elif (
-                word in HEDGES and word not in AUXILIARIES and word != "seems"
-            ) or word in REPORTS:
+            elif word in HEDGES or word in REPORTS:
                 self.hedged = True
             elif (word in _SKIPPED and not (word == "that" and self._is_linking_that(k))) or (
                 word == "since" and self._is_temporal(k)
@@ -169,14 +174,7 @@ class Sentence:
                 continue
             elif word == "there" and k + 1 < n and low[k + 1] in AUXILIARIES:
                 return self._boundary(k + 2)
-            elif not (
-                word in ADVERBS
-                or word in COORDINATORS
-                or word in INTERJECTIONS
-                or word in _LINKS
-                or word == "that"
-                or not (word[0].isalnum() or word[0] in "$€£+")
-            ):
+            elif word[0] in "$€£+":
                 break
             k += 1
         return k

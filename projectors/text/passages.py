@@ -8,7 +8,7 @@ from projectors.text.candidates import Passage
 from projectors.text.stems import stem, word_set
 from schemas import limits
 
-_SENTENCE_END: Final = re.compile(r"(?:[.!?…]+[\"'”’)\]]*(?:\s+|$))+|\n\s*")
+_SENTENCE_END: Final = re.compile(r"[.!?…\n][.!?…]*[\"'”’)\]]*(?:\s[\s.!?…]*|$)")
 _ABBREVIATED: Final = word_set(
     "mr mrs ms dr prof st vs inc corp ltd co etc approx no fig e.g i.e a.m p.m jr sr dept est"
 )

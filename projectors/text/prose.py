@@ -48,11 +48,35 @@ def statements(
     scene = Scene(speakers, anchor)
     for first, last in sentences(text):
         sentence = text[first : min(last, first + limits.SENTENCE_CHARS_MAX)].strip()
-        if sentence[-1:] != "?" and " " in sentence and len(scene.found) < limits.CANDIDATES_MAX:
-            tokens = read(sentence, anchor)
-            if _may_assert(tokens):
-                Sentence(scene, tokens, weight).tell()
+        if _is_dull(sentence, speakers) or len(scene.found) >= limits.CANDIDATES_MAX:
+            continue
+        tokens = read(sentence, anchor)
+        if _may_assert(tokens):
+            Sentence(scene, tokens, weight).tell()
     return scene.once()
+
+
+def _is_dull(sentence: str, speakers: Speakers) -> bool:
+    """The cheapest test: a question, one word, or a remark on what was said with nobody in it."""
+    if sentence[-1:] == "?":
+        return True
+    first, space, rest = sentence.partition(" ")
+    if not space:
+        return True
+    if first not in _REMARKING or speakers.you is not None:
+        return False
+    if first[0] == "I" and (rest.count(" ") < 2 or rest.startswith(("a ", "an ", "is a ", "seem"))):
+        return False
+    return not ("I" in rest or "," in rest or any(word in rest for word in _SOMEBODY))
+
+
+_SOMEBODY: Final = (" my ", " we ", " our ", " me ")
+_REMARKING: Final = word_set(
+    """
+    That's It's It You You're You've You'll Your Thanks Thank Glad Keep Let Let's Congrats Wow Nice
+    There's There Can't Don't
+    """
+)
 
 
 def _may_assert(tokens: Tokens) -> bool:
