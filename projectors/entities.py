@@ -144,6 +144,7 @@ class _Register:
         self._view = view
         self._made = 0
         self._speakers: set[str] = set()
+        self._known: dict[bytes, Meaning | None] = {}
         self.rows: dict[str, EntityRow] = {}
         self.names: dict[bytes, Meaning] = {}
 
@@ -151,9 +152,9 @@ class _Register:
 
     def _name(self, key: bytes) -> Meaning | None:
         found = self.names.get(key)
-        if found is None:
-            found = self._view.get("entity_names", key)
-        return found
+        if found is None and key not in self._known:
+            self._known[key] = self._view.get("entity_names", key)
+        return found or self._known[key]
 
     def _row(self, entity_id: str) -> EntityRow | None:
         found = self.rows.get(entity_id)
@@ -236,10 +237,13 @@ class _Register:
         about = {envelope.subject.id} if envelope.subject is not None else set()
         for actor in sorted(self._speakers | about):
             key = member_key(self._entry.scope_no, actor)
-            if self._name(key) is None:
-                meaning = self._actor(actor)
-                self.names[key] = meaning
-                self._call(meaning, _said(actor))
+            known = self._name(key)
+            if known is not None:
+                self._known[actor_key(actor)] = known
+                continue
+            meaning = self._actor(actor)
+            self.names[key] = meaning
+            self._call(meaning, _said(actor))
 
     def introduce(self, candidate: Candidate) -> None:
         """`My name is Alice`: the one who says it is Alice, in this scope."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from projectors.base import View
-from projectors.facts.rows import Contrary, line_key, said, value_of
+from projectors.facts.rows import DENIED, SAID, Contrary, line_key, said, value_of
 from projectors.text import Candidate, Extraction, Value
 from projectors.text.speakers import speakers_of
 from projectors.text.terms import Term, best
@@ -31,8 +31,8 @@ FIRST_US: Final = to_us(datetime.min.replace(tzinfo=UTC))
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """One assertion of an entry, resolved.
 
-    `main` is the line it lies on, `beside` the one for what stands beside it; `contrary` says where
-    what cannot be so together with it lies, and `beside_contrary` where that stands beside its own.
+    `main` is the line it lies on, as `value`; `contrary` says where what cannot be so together with
+    it lies.
     """
 
     subject: Node
@@ -50,13 +50,26 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     ends: bool
     is_end_dated: bool
     corrects: bool
+    scope_no: int
+    said: str
     main: bytes
-    beside: bytes
     value: bytes
     contrary: Contrary | None
-    beside_contrary: bytes
     vocabulary: str | None = None
     vocabulary_confidence: float | None = None
+
+    @property
+    def beside(self) -> bytes:
+        """The line for what stands beside the main one."""
+        return self._beside(self.polarity)
+
+    @property
+    def beside_contrary(self) -> bytes:
+        """The line on which its contrary stands beside its own."""
+        return self._beside("negative" if self.polarity == "positive" else "positive")
+
+    def _beside(self, polarity: Polarity) -> bytes:
+        return line_key(self.scope_no, "beside", self.root, self.predicate, self.said, polarity)
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,13 +188,18 @@ def _claim(
 ) -> Claim:
     root, predicate, what = roots[0], shape.predicate, said(shape.object, roots[1])
     polarity: Polarity = candidate.polarity
-    against: Polarity = "negative" if polarity == "positive" else "positive"
     contrary = None
+    value = SAID if polarity == "positive" else DENIED
     if shape.cardinality == "single":
-        values = line_key(scope_no, "values", root, predicate)
-        denials = line_key(scope_no, "object", root, predicate, what)
-        main, other = (values, denials) if polarity == "positive" else (denials, values)
-        contrary = Contrary(other, value_of(what, against))
+        # All values of a predicate that holds one at a time lie on one line; what is denied of
+        # each lies on a line of its own.
+        main, other = (
+            line_key(scope_no, "values", root, predicate),
+            line_key(scope_no, "object", root, predicate, what),
+        )
+        contrary, value = Contrary(other, DENIED), value_of(what)
+        if polarity == "negative":
+            main, contrary, value = other, Contrary(main, value), DENIED
     else:
         # Something that happened twice is two facts: each day has a line of its own.
         is_dated = candidate.kind == "event" and candidate.valid_from is not None
@@ -203,11 +221,11 @@ def _claim(
         ends=times[2],
         is_end_dated=candidate.valid_to is not None,
         corrects=candidate.corrects,
+        scope_no=scope_no,
+        said=what,
         main=main,
-        beside=line_key(scope_no, "beside", root, predicate, what, polarity),
-        value=value_of(what, polarity),
+        value=value,
         contrary=contrary,
-        beside_contrary=line_key(scope_no, "beside", root, predicate, what, against),
         vocabulary=shape.vocabulary,
         vocabulary_confidence=shape.confidence,
     )

@@ -28,6 +28,12 @@ class Line:
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether the line has neither segments nor marks."""
+        root = self._twig(_ROOT)
+        return not root.starts and not root.marks
+
     def has(self, mark: int) -> bool:
         """Whether the line carries a mark."""
         return bool(self._twig(_ROOT).marks & mark)

@@ -5,17 +5,19 @@ order in time of all that was said about one thing. Keys hold numbers and hashes
 """
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Final
 
 import msgspec
 
 from projectors.records import Mark, Moved, name_key, tables_of
 from schemas.ids import format_id, parse_id
-from schemas.layers import Conflict, EntityRef, LiteralValue, Node, Polarity
+from schemas.layers import Conflict, EntityRef, LiteralValue, Node
 
 TOLD, ENDED, CORRECTED = range(3)
 """How an entry spoke of a fact: said it, said when it was over, said when it really began."""
+
+SAID, DENIED = b"+", b"-"
+"""The two values on the line of a single object."""
 
 BESIDE, OPPOSED = 1, 2
 """Marks of a line: other facts stand beside it; some of its facts have a contrary elsewhere."""
@@ -146,10 +148,9 @@ def about_key(scope_no: int, root: str, predicate: str = "", raw: bytes = b"") -
     return key + name_key(predicate)[:8] + raw if predicate else key
 
 
-def value_of(what: str, polarity: Polarity) -> bytes:
-    """Eight bytes that tell one object, said or denied, from another on the same line."""
-    sign = "+" if polarity == "positive" else "-"
-    return sha256(f"{sign}{what}".encode(errors="surrogatepass")).digest()[:8]
+def value_of(what: str) -> bytes:
+    """Eight bytes that tell one object from another on the same line."""
+    return name_key(what)[:8]
 
 
 _json = msgspec.json.Encoder(order="deterministic").encode

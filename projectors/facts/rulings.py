@@ -18,6 +18,8 @@ Ruling = Literal["take"] | ConflictReason
 
 def policy_of(view: View, scope: str) -> str:
     """A scope's own policy, that of a scope it inherits from, that of the nearest above it."""
+    if view.get("scope_settings", b"") is None:
+        return LATEST
     for path in ancestors(scope):
         row = view.get("scope_settings", name_key(path))
         if row is None:

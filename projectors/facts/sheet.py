@@ -36,9 +36,10 @@ replace = msgspec.structs.replace
 class Draft:
     """A fact as it was, and as the entry leaves it."""
 
-    __slots__ = ("after", "basis", "before", "is_closed", "was")
+    __slots__ = ("after", "basis", "before", "is_closed", "raw", "was")
 
-    def __init__(self, before: Fact | None, after: Fact, basis: Basis) -> None:
+    def __init__(self, raw: bytes, before: Fact | None, after: Fact, basis: Basis) -> None:
+        self.raw = raw
         self.before = before
         self.after = after
         self.basis = basis
@@ -80,7 +81,7 @@ class Sheet:
             before, basis = self.view.get("facts", raw), self.view.get("facts_basis", raw)
             assert before is not None, f"no fact {raw.hex()}"
             assert basis is not None, f"nothing that {raw.hex()} rests on"
-            found = self.drafts[raw] = Draft(before, before, basis)
+            found = self.drafts[raw] = Draft(raw, before, before, basis)
         return found
 
     def is_live(self, segment: Segment | None) -> bool:
@@ -95,8 +96,14 @@ class Sheet:
         """A fact known for the first time."""
         raw = raw_of(fact.id)
         self.roots[raw] = root
-        draft = self.drafts[raw] = Draft(None, fact, basis)
+        draft = self.drafts[raw] = Draft(raw, None, fact, basis)
         return draft
+
+    def lay_first(self, draft: Draft) -> None:
+        """Lay a new fact on a line where nothing ends, and nothing ends it."""
+        line = self.line(draft.basis.line)
+        assert line.is_blank, "a line on which there is something"
+        line.put(segment_of(draft))
 
     def lay(self, draft: Draft) -> None:
         """Lay a fact on its line, as what it rests on says, and see what ends where."""
@@ -113,7 +120,7 @@ class Sheet:
         """Take a fact from its line; what lay before it goes on as if it had not been."""
         line = self.line(draft.basis.line)
         there = line.at_or_before(draft.basis.start_us)
-        if there is not None and there.fact == raw_of(draft.after.id):
+        if there is not None and there.fact == draft.raw:
             line.take(there.start_us)
             self._settle_before(line, draft.basis, there.start_us)
 
@@ -258,9 +265,8 @@ class Sheet:
         before, after = draft.before, draft.after
         if before is None:
             scope_no = int.from_bytes(draft.basis.line[:4], "big")
-            raw = raw_of(after.id)
             yield from create("facts", scope_no, after, after.supports)
-            key = about_key(scope_no, self.roots[raw], after.predicate, raw)
+            key = about_key(scope_no, self.roots[draft.raw], after.predicate, draft.raw)
             yield Put(table="facts_about", key=key, value=Mark())
         elif before != after:
             if draft.is_closed:
@@ -314,7 +320,7 @@ def segment_of(draft: Draft) -> Segment:
     return Segment(
         start_us=draft.basis.start_us,
         own_to_us=own_end(draft.basis.tellings),
-        fact=raw_of(draft.after.id),
+        fact=draft.raw,
         value=draft.basis.value,
         strength=max(telling.confidence for telling in told),
         trust=max(telling.trust for telling in told),

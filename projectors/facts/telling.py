@@ -19,7 +19,6 @@ from projectors.facts.rows import (
     Rival,
     Segment,
     Telling,
-    raw_of,
 )
 from projectors.facts.rulings import Ruling, policy_of, rule
 from projectors.facts.sheet import Draft, Sheet, own_end, weigh
@@ -133,7 +132,12 @@ class Teller:
                 sheet.lay(self._rest(gives_way, claim.to_us, claim.root))
             if standing.start_us == claim.from_us:
                 sheet.close(gives_way, made.after.id)
-        sheet.move(made, claim.from_us)
+        if goes_on:
+            sheet.move(made, claim.from_us)
+        elif line.is_blank:
+            sheet.lay_first(made)
+        else:
+            sheet.lay(made)
         sheet.hear(made, claim.confidence)
         return made
 
@@ -151,7 +155,7 @@ class Teller:
             valid_from=from_us(claim.from_us),
             valid_to=None if claim.to_us is None else from_us(claim.to_us),
             recorded_from=self._sheet.at,
-            recorded_to=None,
+            recorded_to=None if self._expires_us is None else from_us(self._expires_us),
             confidence=claim.confidence,
             extractor=source.extractor,
             supersedes=None if supersedes is None else supersedes.after.id,
@@ -161,12 +165,11 @@ class Teller:
             vocabulary_confidence=claim.vocabulary_confidence,
             cardinality=claim.cardinality,
             kind=claim.kind,
+            trust="high" if claim.trust else "low",
         )
         self._oppose(claim)
         basis = Basis(claim.main, claim.from_us, claim.value, [telling], claim.contrary)
-        draft = self._sheet.add(fact, basis, claim.root)
-        weigh(draft)
-        return draft
+        return self._sheet.add(fact, basis, claim.root)
 
     def _rest(self, draft: Draft, start_us: int, root: str) -> Draft:
         """What a fact says about the time after an exception to it: a fact of its own."""
@@ -403,7 +406,7 @@ class Teller:
         """Both stand, and say so, until someone decides."""
         for draft in (rival, stands):
             draft.after = replace(draft.after, partial=True, partial_reason="conflict_unresolved")
-        if not any(one.fact == raw_of(rival.after.id) for one in stands.basis.rivals):
+        if not any(one.fact == rival.raw for one in stands.basis.rivals):
             self._conflict(stands, rival, claim.value, "policy_keeps_both", "unresolved")
 
     def _conflict(
@@ -434,7 +437,7 @@ class Teller:
         for draft, other, claimed in ((stands, rival, value), (rival, stands, None)):
             rivals = draft.basis.rivals
             if len(rivals) < limits.FACT_RIVALS_MAX:
-                one = Rival(raw_of(other.after.id), claimed, raw)
+                one = Rival(other.raw, claimed, raw)
                 draft.basis = replace(draft.basis, rivals=[*rivals, one])
 
 

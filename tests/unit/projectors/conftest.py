@@ -89,9 +89,15 @@ def said() -> Callable[..., Entry]:
 
 
 @pytest.fixture
-def world() -> Any:
+def world(module: ModuleType) -> Any:
     """A log of candidates made by hand, and what follows from it."""
-    return load_world().World()
+    return module.World()
+
+
+@pytest.fixture(name="module")
+def world_module() -> ModuleType:
+    """What makes candidates, days and worlds."""
+    return load_world()
 
 
 def load_world() -> ModuleType:

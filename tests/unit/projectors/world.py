@@ -169,6 +169,11 @@ class World:
         self.entries.append(entry)
         return entry
 
+    @staticmethod
+    def erased(entry: Entry) -> Entry:
+        """The entry, when its payload is no more."""
+        return msgspec.structs.replace(entry, body=None)
+
     def number(self, scope: str) -> int:
         """The number that stands for a scope."""
         return self.scopes.setdefault(scope, len(self.scopes) + 1)
@@ -190,6 +195,10 @@ class World:
         twin = World()
         twin.entries, twin.extractions = self.entries, self.extractions
         return twin.fold(sizes).rows
+
+    def view(self) -> Any:
+        """What a projector would see now."""
+        return Overlay(self.fold()).of(1)
 
     def rows(self, table: str) -> list[Any]:
         """Every row of a table."""
