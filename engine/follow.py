@@ -99,7 +99,7 @@ class Follower:
         self._read_entry = EntryReader(sources.names).read
         self._directory = Directory(sources.kv)
         self._embeddings: dict[tuple[str, int], Embeddings] = {}
-        self._layers = _layers_of(sources.staged)
+        self._layers: dict[str, Layer] = {layer: layer for layer in _layers_of(sources.staged)}
         self.unreadable = 0
         """Entries and records of which no document could be made."""
 
@@ -133,19 +133,26 @@ class Follower:
         first, last = rows[0].header.offset, rows[-1].header.offset
         start, end = offset_key(max(first, feed_after + 1)), offset_key(last + 1)
         if start < end:
+            changed: dict[Name, int] = {}
             for key, value in self._sources.kv.scan("feed", start, end):
-                self._changed(found, int.from_bytes(key, "big"), _unpack_feed(value))
+                self._note_changes(changed, int.from_bytes(key, "big"), _unpack_feed(value))
+            for name, offset in changed.items():
+                self._look_up(found, name, offset)
         return found
 
-    def _changed(self, work: Work, offset: int, feed: Feed) -> None:
-        for layer in self._layers:
-            for raw in {key for table, key, _ in feed.rows if table == layer}:
-                record = self._sources.staged.get(feed.tenant_no, layer, raw)
-                name = (feed.tenant_no, layer, raw)
-                if record is None:
-                    work.remove(name, offset)
-                else:
-                    work.put(name, offset, self._documents(feed.tenant_no, layer, raw, record))
+    def _note_changes(self, changed: dict[Name, int], offset: int, feed: Feed) -> None:
+        """Which records an entry moved. One that moves often is looked up once, at the end."""
+        for table, key, _ in feed.rows:
+            layer = self._layers.get(table)
+            if layer is not None:
+                changed[feed.tenant_no, layer, key] = offset
+
+    def _look_up(self, work: Work, name: Name, offset: int) -> None:
+        record = self._sources.staged.get(*name)
+        if record is None:
+            work.remove(name, offset)
+        else:
+            work.put(name, offset, self._documents(*name, record))
 
     def records(self) -> Iterator[Work]:
         """Every record there is now, a page at a time, for a generation that has none."""
