@@ -148,11 +148,12 @@ class Follower:
                 changed[feed.tenant_no, layer, key] = offset
 
     def _look_up(self, work: Work, name: Name, offset: int) -> None:
-        record = self._sources.staged.get(*name)
+        tenant_no, layer, raw = name
+        record = self._sources.staged.get(tenant_no, layer, raw)
         if record is None:
             work.remove(name, offset)
         else:
-            work.put(name, offset, self._documents(*name, record))
+            work.put(name, offset, self._documents(tenant_no, layer, raw, record))
 
     def records(self) -> Iterator[Work]:
         """Every record there is now, a page at a time, for a generation that has none."""
