@@ -158,7 +158,7 @@ class Follower:
     def records(self) -> Iterator[Work]:
         """Every record there is now, a page at a time, for a generation that has none."""
         for tenant_no, _ in self._sources.names.all(TENANT, 0):
-            for layer in self._layers:
+            for layer in self._layers.values():
                 after = b""
                 while page := self._sources.staged.page(
                     tenant_no, layer, after, limits.INDEX_ENTRIES_MAX
