@@ -48,6 +48,7 @@ class Touch:
     lost: bool = False
     forgotten: bool = False
     successor: bytes | None = None
+    refused_by: bytes | None = None
 
 
 class Desk:
@@ -111,6 +112,10 @@ class Desk:
                     self.draft.drop("belief_evidence", raw)
             elif fact is None or not is_told:
                 self._take_off(raw, weighed, scale, fact)
+            elif weighed.refused != _was_refused(fact):
+                # What did not get past what stood stands now, or the other way round.
+                self._take_off(raw, weighed, scale, _replace(fact, superseded_by=fact.id))
+                new.append((raw, fact, heard.get(fact_id)))
             else:
                 self._shift(raw, weighed, scale, fact, heard.get(fact_id))
         for raw, fact, told in new if _is_wanted(self.entry) else ():
@@ -148,6 +153,7 @@ class Desk:
             against=against,
             lasting=ends_us is None,
             redacted=_is_redacted(fact),
+            refused=_was_refused(fact),
             cited=len(fact.supports),
             tellings=() if telling is None else (telling,),
         )
@@ -281,9 +287,13 @@ class Desk:
 
     def _note(self, belief: bytes, fact: Fact) -> None:
         touch = self.touch(belief)
-        touch.is_single |= fact.cardinality == "single"
-        if fact.superseded_by is not None and not _was_refused(fact):
-            touch.successor = record_key("facts", fact.superseded_by)
+        touch.is_single |= fact.cardinality == "single" and not _was_refused(fact)
+        if fact.superseded_by is not None:
+            other = record_key("facts", fact.superseded_by)
+            if _was_refused(fact):
+                touch.refused_by = other
+            else:
+                touch.successor = other
 
     # ── for which time ───────────────────────────────────────────────────────────────────────
 
@@ -330,7 +340,7 @@ class Desk:
         """The belief in what a fact says, for the time of which it says it; None: too weak."""
         claim = Claim(subject=fact.subject, predicate=fact.predicate, object=fact.object)
         roots = (self.root(fact.subject), self.root(fact.object))
-        key = claim_key(self._scope_no(fact), claim, roots)
+        key = claim_key(self._scope_no(fact), claim, roots, refused=_was_refused(fact))
         row: Periods = self.draft.get("belief_claims", key) or Periods()
         belief = _matching(row.periods, fact)
         if belief is None:
@@ -356,7 +366,15 @@ class Desk:
         belief = record_key("beliefs", name)
         start, end = _span(fact)
         family = digest(fact.vocabulary or fact.predicate)
-        scale = Scale(claim=key, family=family, valid_from_us=start, valid_to_us=end)
+        refused = _was_refused(fact)
+        scale = Scale(
+            claim=key,
+            family=family,
+            valid_from_us=start,
+            valid_to_us=end,
+            refused=refused,
+            resolved=refused,
+        )
         self.put_scale(belief, scale)
         touch = self.touch(belief)
         touch.claim, touch.scope, touch.is_opened = claim, fact.scope, True
@@ -367,7 +385,7 @@ class Desk:
                 self.draft.put("beliefs_about", about_key(scale.scope_no, thing, belief), Mark())
         if fact.vocabulary is not None:
             self.draft.put("belief_terms", term_key(fact.vocabulary, belief), Mark())
-        if fact.cardinality == "single":
+        if fact.cardinality == "single" and not refused:
             place = value_key(scale.scope_no, claim.predicate, roots[0])
             known: Values = self.draft.get("belief_values", place) or Values()
             beliefs = (*known.beliefs, belief)[-limits.BELIEF_RIVALS_MAX :]
@@ -388,16 +406,20 @@ class Desk:
     def link(self) -> None:
         """Tie the beliefs that cannot both be true, before any of them is settled."""
         for belief, touch in list(self.touched.items()):
-            if touch.successor is not None:
-                follower: Weighed | None = self.draft.get("belief_evidence", touch.successor)
-                if follower is not None and follower.belief != belief:
-                    self._tie(belief, follower.belief, "newer_wins")
+            for fact, resolution in (
+                (touch.successor, "newer_wins"),
+                (touch.refused_by, "refused"),
+            ):
+                other = None if fact is None else self.draft.get("belief_evidence", fact)
+                if other is not None and other.belief != belief:
+                    self._tie(belief, other.belief, resolution)
             if touch.is_single and touch.is_opened:
                 self._oppose(belief, touch)
-        for belief in list(self.touched):
+        for belief, touch in list(self.touched.items()):
             scale = self.scale(belief)
             for rival in scale.rivals if scale is not None else ():
-                if rival.resolution == "unresolved":
+                is_felt = rival.resolution == "unresolved" or touch.lost
+                if is_felt and rival.resolution != "newer_wins":
                     self.touch(rival.belief)
 
     def _oppose(self, belief: bytes, touch: Touch) -> None:
@@ -526,6 +548,7 @@ def _afresh(scale: Scale, fact: Fact) -> Scale:
         valid_from_us=start,
         valid_to_us=end,
         turn=scale.turn + 1,
+        refused=scale.refused,
         rivals=scale.rivals,
         revised_us=scale.revised_us,
         held_us=scale.held_us,

@@ -41,6 +41,7 @@ class Weighed(msgspec.Struct, frozen=True, array_like=True):
     against: bool
     lasting: bool
     redacted: bool
+    refused: bool
     cited: int
     tellings: tuple[Telling, ...] = ()
     rest: int = 0
@@ -60,7 +61,10 @@ class Shown(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Rival(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Another belief that cannot be true at the same time; `tension` in hundredths."""
+    """Another belief that cannot be true at the same time; `tension` in hundredths.
+
+    `resolution` is that of the record, or `refused`: the facts let one of the two stand.
+    """
 
     belief: bytes
     tension: int
@@ -73,13 +77,14 @@ class Scale(msgspec.Struct, frozen=True, array_like=True):
     `pros` of its `facts` speak for the claim, and say from when to when it is so; `lasting` ones
     have no TTL. `shown` names the newest and the heaviest; the sums are over all. `sources` counts
     the live reports by source and side. `revised_us` are the latest revisions, `held` the facts
-    that wait for the next.
+    that wait for the next. A `refused` claim never got past what stood.
     """
 
     claim: bytes
     family: bytes
     valid_from_us: int
     valid_to_us: int | None = None
+    refused: bool = False
     turn: int = 0
     pro: int = 0
     con: int = 0
@@ -179,9 +184,12 @@ TABLES: Final[Mapping[str, type[msgspec.Struct]]] = {
 }
 
 
-def claim_key(scope_no: int, claim: Claim, roots: tuple[str, str]) -> bytes:
-    """A claim in a scope, by what its two ends are the same as: however spelt, it is one claim."""
-    what = (roots[0], claim.predicate, _said(claim.object, roots[1]))
+def claim_key(scope_no: int, claim: Claim, roots: tuple[str, str], *, refused: bool) -> bytes:
+    """A claim in a scope, by what its two ends are the same as: however spelt, it is one claim.
+
+    One that was refused is kept apart: it is not about the time for which the same is known.
+    """
+    what = (roots[0], claim.predicate, _said(claim.object, roots[1]), refused)
     return scope_no.to_bytes(4, "big") + digest(what)
 
 

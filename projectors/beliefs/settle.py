@@ -96,6 +96,9 @@ def _settled(desk: Desk, belief: bytes, touch: Touch) -> bool:
 
 def _judge(desk: Desk, scale: Scale) -> Judgement:
     con = scale.con + _opposed(desk, scale)
+    if scale.refused:
+        # Somebody said it, and what stood was believed instead: that is the stronger voice.
+        con = max(con, 2 * scale.pro)
     confidence = posterior.confidence_of(scale.pro, con)
     interval = posterior.interval_of(scale.pro, con)
     stance = posterior.stance_of(confidence, scale.pro, con)
@@ -120,10 +123,14 @@ def _judge(desk: Desk, scale: Scale) -> Judgement:
 
 def _opposed(desk: Desk, scale: Scale) -> int:
     """What speaks for a rival speaks against this, as long as neither has given way."""
-    if scale.valid_to_us is not None:
-        return 0
-    others = [desk.scale(one.belief) for one in scale.rivals if one.resolution != "newer_wins"]
-    return sum(other.pro for other in others if other is not None and other.valid_to_us is None)
+    mass = 0
+    for rival in scale.rivals:
+        other = desk.scale(rival.belief) if rival.resolution != "newer_wins" else None
+        if other is None:
+            continue
+        is_open = scale.valid_to_us is None and other.valid_to_us is None
+        mass += other.pro if is_open or rival.resolution == "refused" else 0
+    return mass
 
 
 def _shown(desk: Desk, belief: bytes, scale: Scale, judged: Judgement, touch: Touch) -> Belief:
@@ -183,6 +190,8 @@ def _contradictions(desk: Desk, scale: Scale, stance: Stance) -> list[Contradict
             is_over = other.valid_to_us is not None or scale.valid_to_us is not None
             if is_over or {stance, _judge(desk, other).stance} == {"supported", "contradicted"}:
                 resolution = "higher_confidence_wins"
+        elif resolution == "refused":
+            resolution = "higher_confidence_wins"
         found.append(
             Contradiction(
                 belief_id=format_id("belief", rival.belief),
@@ -330,7 +339,7 @@ def _let_go(desk: Desk, belief: bytes, scale: Scale, touch: Touch) -> bool:
     if before is None:
         return False
     if touch.forgotten:
-        _forget(desk, belief, scale, before)
+        _forget(desk, belief, scale.scope_no, before)
         return True
     if not scale.resolved:
         calibration.resolve(
@@ -348,17 +357,30 @@ def _let_go(desk: Desk, belief: bytes, scale: Scale, touch: Touch) -> bool:
     return True
 
 
-def _forget(desk: Desk, belief: bytes, scale: Scale, before: Belief) -> None:
+def forget(desk: Desk, belief: bytes, scope_no: int) -> bool:
+    """A belief is itself forgotten, whatever speaks for it; told again, it is another one."""
+    before, scale = desk.record(belief), desk.scale(belief)
+    if before is None:
+        return False
+    if scale is not None:
+        desk.touched.pop(belief, None)
+        _let_go(desk, belief, scale, Touch(forgotten=True))
+    else:
+        _forget(desk, belief, scope_no, before)
+    return True
+
+
+def _forget(desk: Desk, belief: bytes, scope_no: int, before: Belief) -> None:
     """What it rested on was forgotten: no version of it stays."""
     draft = desk.draft
     draft.drop("beliefs", belief)
     for version in range(1, before.version):
         draft.drop("beliefs_past", past_key("beliefs", before.id, version))
-    draft.drop("beliefs_in", scope_row_key("beliefs", scale.scope_no, before.id))
+    draft.drop("beliefs_in", scope_row_key("beliefs", scope_no, before.id))
     for node in (before.claim.subject, before.claim.object):
         thing = thing_of(node, desk.root(node))
         if thing is not None:
-            draft.drop("beliefs_about", about_key(scale.scope_no, thing, belief))
+            draft.drop("beliefs_about", about_key(scope_no, thing, belief))
     mark = Deleted(at=desk.at, by=desk.entry.event_id, forgotten=True)
     draft.put("beliefs_deleted", belief, mark)
 

@@ -845,12 +845,10 @@ def test_what_is_said_again_is_no_longer_deprecated(log):
 
 
 def test_a_belief_that_comes_back_meets_its_rivals(log, hand):
-    """What ended and is so again weighs against what was refused meanwhile."""
+    """What ended and is so again weighs against what was let stand meanwhile."""
     paris = log.tell("Paris")
     ended, rome = log.change(paris, "Rome")
-    entry = log.said("agent:bot")
-    refused = {"trust": "low", "recorded_to": entry.recorded_at, "superseded_by": rome.id}
-    log.move(entry, [log.fact(entry, "Oslo", **refused)])
+    log.tell("Oslo", by="user:bob")
     entry = log.entry()
     again = hand.revised(ended, entry, valid_to=None, superseded_by=None)
     log.move(entry, [again, hand.closed(rome, entry)])
@@ -859,6 +857,58 @@ def test_a_belief_that_comes_back_meets_its_rivals(log, hand):
     assert ({"Paris", "Oslo"}, None) == (set(found), found["Paris"].valid_to)
     assert 1 >= found["Paris"].confidence + found["Oslo"].confidence
     assert [found["Oslo"].id] == [one.belief_id for one in found["Paris"].contradicts]
+
+
+def refuse(log, value, standing, by="agent:bot"):
+    """A claim that does not get past what stands."""
+    entry = log.said(by)
+    closed = {"trust": "low", "recorded_to": entry.recorded_at, "superseded_by": standing.id}
+    fact = log.fact(entry, value, **closed)
+    log.move(entry, [fact])
+    return fact
+
+
+def test_a_refused_claim_stays_overturned_when_what_refused_it_goes(log):
+    """That something was wrong does not make the opposite right."""
+    paris = log.tell("Paris")
+    refuse(log, "Oslo", paris)
+    log.retract(paris)
+
+    assert [("contradicted", [])] == [
+        (one.stance, one.contradicts) for one in beliefs(log).values()
+    ]
+
+
+def test_a_refused_claim_does_not_join_what_is_known(log):
+    """It was about another time than the one for which the same was accepted."""
+    paris = log.tell("Paris")
+    refuse(log, "Rome", paris)
+    log.at += HOUR
+    _, rome = log.change(paris, "Rome")
+    live = [one for one in log.records("beliefs") if one.stance == "supported"]
+
+    assert rome.valid_from == live[-1].valid_from == live[0].valid_to
+    assert ["contradicted"] == [
+        one.stance for one in log.records("beliefs") if one.valid_from < rome.valid_from
+    ][1:]
+
+
+def test_a_refused_claim_may_come_to_stand(log, hand):
+    """When the facts let it, it is believed as any other, and the refused one says so."""
+    paris = log.tell("Paris")
+    refused = refuse(log, "Oslo", paris)
+    entry = log.entry()
+    stands = hand.revised(refused, entry, recorded_to=None, superseded_by=None)
+    log.move(entry, [hand.closed(paris, entry), stands])
+    (before,) = [one for one in log.records("beliefs") if one.stance == "contradicted"]
+    (after,) = beliefs(log).values()
+
+    assert ("Oslo", "supported", []) == (
+        after.claim.object.value,
+        after.stance,
+        [one for one in after.contradicts if one.resolution != "newer_wins"],
+    )
+    assert (entry.recorded_at, after.id) == (before.recorded_to, before.superseded_by)
 
 
 def test_a_refused_claim_goes_with_its_event(log, hand):
