@@ -210,7 +210,7 @@ class World:
 
     def facts(self, known: datetime, valid: datetime | None = None, **more: Any) -> list[Fact]:
         """What was known at one moment about another, or the same."""
-        window = Window(known_at=known, valid_at=valid or known, **more)
+        window = Window(**{"known_at": known, "valid_at": valid or known} | more)
         return [fact for fact in self.versions() if is_visible(fact, window)]
 
     def values(self, known: float, valid: float | None = None, predicate: str = "") -> list[Any]:
