@@ -1,5 +1,7 @@
 """Facts: pages, one by its id, the timeline of a predicate, and conflicts (001 §8.7.3)."""
 
+import msgspec
+
 from api.decode import PageLimit
 from api.endpoint import STABLE, Call, Endpoint, Reply
 from api.v1.temporal import (
@@ -18,10 +20,11 @@ from engine.layers.facts import (
     list_conflicts,
     list_facts,
 )
-from engine.layers.pages import LayerRequest
+from engine.layers.pages import LayerRequest, Order
+from engine.reach import View
 from schemas import limits
 from schemas.envelope import Fraction, Name
-from schemas.errors import InvalidTimestamp, NotFound
+from schemas.errors import InvalidCursor, InvalidScope, InvalidTimestamp, MissingField, NotFound
 from schemas.layers import Fact, Polarity
 from schemas.reads import ConflictPage, FactPage, FactTimeline
 from schemas.scope import ScopePath
@@ -47,6 +50,16 @@ class TimelineQuery(TemporalQuery, frozen=True, kw_only=True, forbid_unknown_fie
     cursor: str | None = None
 
 
+class ConflictsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where."""
+
+    scope: ScopePath
+    view: View = "local"
+    order: Order = "newest"
+    limit: PageLimit = limits.PAGE_ITEMS_DEFAULT
+    cursor: str | None = None
+
+
 def get_facts(call: Call) -> Reply:
     """A page of a scope's facts."""
     answer = list_facts(call.engine, call.caller, request_of(FactsRequest, call.query))
@@ -66,8 +79,8 @@ def get_the_timeline(call: Call) -> Reply:
 
 def get_conflicts(call: Call) -> Reply:
     """A page of a scope's conflicts."""
-    answer = list_conflicts(call.engine, call.caller, request_of(LayerRequest, call.query))
-    return Reply(answer.value, headers=warned(answer))
+    request = LayerRequest(**msgspec.structs.asdict(call.query))
+    return Reply(list_conflicts(call.engine, call.caller, request))
 
 
 ENDPOINTS = (
@@ -102,9 +115,9 @@ ENDPOINTS = (
         "A page of claims in a scope that did not simply give way to each other.",
         capability="scope.read.local",
         tier=STABLE,
-        query=LayerQuery,
+        query=ConflictsQuery,
         response=ConflictPage,
-        errors=READ_ERRORS,
+        errors=(InvalidScope, InvalidCursor, MissingField),
         off_loop=True,
     ),
     Endpoint(

@@ -17,6 +17,7 @@ from engine.layers.pages import (
     in_scopes,
     read_page,
     survey,
+    traversed,
 )
 from engine.records import visible_versions
 from engine.temporal import Answer
@@ -125,7 +126,7 @@ def get_timeline(engine: "Engine", caller: Caller, request: TimelineRequest) -> 
     return Answer(timeline, ground.window.warnings)
 
 
-def list_conflicts(engine: "Engine", caller: Caller, request: LayerRequest) -> Answer:
+def list_conflicts(engine: "Engine", caller: Caller, request: LayerRequest) -> ConflictPage:
     """A page of claims that did not simply give way to each other, newest or oldest first."""
     policy.require_view(engine, caller, request.scope, request.view)
     ground = survey(engine, caller, request)
@@ -141,14 +142,15 @@ def list_conflicts(engine: "Engine", caller: Caller, request: LayerRequest) -> A
         },
         reverse=newest,
     )
-    items = [engine.staged.get(tenant_no, "conflicts", raw) for raw in raws[: request.limit]]
+    found = (engine.staged.get(tenant_no, "conflicts", raw) for raw in raws[: request.limit])
+    items = [conflict for conflict in found if conflict is not None]
     more = len(raws) > request.limit
-    page = ConflictPage(
-        items=[item for item in items if item is not None],
+    return ConflictPage(
+        items=items,
         next_cursor=engine.cursors.make(raws[request.limit - 1], *question) if more else None,
         has_more=more,
+        scopes_traversed=traversed(engine, ground, request.view, "conflicts", items),
     )
-    return Answer(page, ground.window.warnings)
 
 
 # ── timelines ────────────────────────────────────────────────────────────────────────────────

@@ -276,6 +276,40 @@ def test_a_timeline_of_nothing(api, scope, deal):
     assert [] == api.get("/v1/facts/timeline", params=parameters).json()["timeline"]
 
 
+# ── conflicts and vocabularies ───────────────────────────────────────────────────────────────
+
+
+def test_what_did_not_give_way_is_a_conflict(api, everything, scope, told, envelope):
+    """Hearsay does not override what was stated: both are named, and which one stands."""
+    stated = {"subject": ACME, "predicate": "seat_count", "object": 90}
+    context = {"observed_at": "2026-03-02T10:00:00Z"}
+    told(
+        envelope(content={"kind": "triple", "triple": stated}, context=context),
+        envelope("I heard that Acme has 500 seats.", context=context),
+    )
+    [fact] = everything("/v1/facts", scope=scope, subject="Acme", predicate="seat_count")
+    [conflict] = everything("/v1/facts/conflicts", scope=scope)
+    rival = api.get(f"/v1/facts/{conflict['rival']}").json()
+
+    assert (90, fact["id"]) == (fact["object"]["value"], conflict["standing"])
+    assert ("less_trusted", 500) == (conflict["reason"], rival["object"]["value"])
+
+
+def test_a_predicate_is_mapped_to_a_term(api, everything, scope, stated):
+    """001 §7.3.1: where a vocabulary holds, its word is used, and the fact says whose it is."""
+    vocabulary = {
+        "name": "pipeline",
+        "scope": scope,
+        "predicates": [{"id": "pipeline_step", "aliases": ["step in the pipeline"]}],
+    }
+    assert 201 == api.post("/v1/vocabularies", json=vocabulary).status_code
+    stated(("2026-03-01T10:00:00Z", ACME, "step in the pipeline", "poc"))
+    api.delete("/v1/vocabularies/pipeline")
+    [fact] = everything("/v1/facts", scope=scope)
+
+    assert ("pipeline_step", "pipeline") == (fact["predicate"], fact["vocabulary"])
+
+
 # ── entities ─────────────────────────────────────────────────────────────────────────────────
 
 
