@@ -35,9 +35,11 @@ def project(entry: Entry, view: View) -> Iterator[Change]:
 
 def fold(entry: Entry, extraction: Extraction, view: View) -> Iterator[Change]:
     """The facts of candidates already found, whose mentions the view resolves."""
-    source = source_of(entry, extraction)
     named = view.get("entities_named", b"") if extraction.candidates else None
-    if source is None or not source.scope_no or named is None or named.offset != entry.offset:
+    if named is None or named.offset != entry.offset:
+        return
+    source = source_of(entry, extraction)
+    if source is None or not source.scope_no:
         return
     sheet = Sheet(view, entry.recorded_at)
     teller = Teller(sheet, source, entry.id)
