@@ -1,4 +1,4 @@
-"""How fast is it?  `python -m bench [capture|extraction|signed|sse|all] [--quick] …`
+"""How fast is it?  `python -m bench [capture|extraction|layers|signed|sse|all] [--quick] …`
 
 A full run replaces its sections of RESULTS.md and its plots; a quick one only prints. The raw
 figures of either go to bench/out/.
@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import capture, extraction, signed, sse
+from bench import capture, extraction, layers, signed, sse
 from bench.host import OUT, Broken
 from bench.process import raise_file_limit
 from bench.report import PLOTS, Surroundings, keep, save, show
@@ -21,6 +21,7 @@ from bench.report import PLOTS, Surroundings, keep, save, show
 BENCHMARKS: dict[str, ModuleType] = {
     "capture": capture,
     "extraction": extraction,
+    "layers": layers,
     "signed": signed,
     "sse": sse,
 }

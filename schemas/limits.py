@@ -174,7 +174,7 @@ PROJECT_MS_MAX: Final = 50
 """One batch of the daemon, by count, payload bytes and time, whichever comes first."""
 
 READ_AHEAD_ENTRIES: Final = 512
-"""A backlog worth another process: about a tenth of a second of reading, which is what one costs."""
+"""A backlog worth another process: a tenth of a second of reading, which is what one costs."""
 
 READ_AHEAD_STEP: Final = 64
 READ_AHEAD_WINDOW: Final = 1024
@@ -550,13 +550,36 @@ ANNOTATE_RETRY_S_MAX: Final = 3600.0
 endpoint is away; the pause between them doubles up to an hour, so an outage of half a day costs no
 event its facts."""
 
+# ── Forgetting and erasing (001 §8.5, §8.6) ──────────────────────────────────────────────────
+
+FORGET_IDS_MAX: Final = 1000
+"""Ids in one selector: a list somebody made, not an export."""
+
+FORGET_RECORDS_MAX: Final = 50_000
+"""Records and events that one forget may come to: what one commit still takes in its stride."""
+
+FORGET_STEP: Final = 500
+"""Records or events named by one directive: a payload of some tens of kilobytes."""
+
+FORGET_WAIT_S: Final = 5.0
+"""How long an answer waits for what is read to show what was forgotten."""
+
+FORGET_REVERT_S: Final = 24 * 3600
+"""For how long a forget of derived records can be taken back."""
+
+PREVIEW_S: Final = 24 * 3600
+"""How long a preview and its manifest are kept (001 §8.6.2)."""
+
+ROLLBACK_EVENTS_MAX: Final = 20_000
+"""Events that one rollback takes out: it is an answer to an incident, not a way of life."""
+
 # ── Surroundings ─────────────────────────────────────────────────────────────────────────────
 
 NAME_CACHE_MAX: Final = 100_000
 """Names (tenants, scopes, actors) remembered in memory; beyond it the cache starts again."""
 
-VIEW_CACHE_ROWS_MAX: Final = 50_000
-"""Rows of a view that its writer keeps decoded, about 1 KB each; beyond it they are read again."""
+VIEW_CACHE_ROWS_MAX: Final = 16_384
+"""Rows of a view that its writer keeps decoded, about 5 KB each; beyond it they are read again."""
 
 PROBE_S_MAX: Final = 5.0
 """A health probe is never older than this."""

@@ -274,20 +274,26 @@ class Rows:
 
 
 class Remembered:
-    """Rows of one generation with a bounded memory; right only for the unit's one writer."""
+    """Rows of one generation that were looked up lately; right only for the unit's one writer.
+
+    What is written and never looked up is not kept. Two halves: when the young one is full it
+    becomes the old one, and what nobody asked for since goes.
+    """
 
     def __init__(self, rows: Rows, generation: int) -> None:
         self._rows = rows
-        self._seen: dict[tuple[int, str, bytes], Any] = {}
+        self._young: dict[tuple[int, str, bytes], Any] = {}
+        self._old: dict[tuple[int, str, bytes], Any] = {}
         self.generation = generation
 
     def get(self, tenant_no: int, table: str, key: bytes) -> Any | None:
-        """The row's value, or None."""
+        """The row's value, or None; that there is none is remembered as well."""
         place = (tenant_no, table, key)
-        found = self._seen.get(place, self)
+        found = self._young.get(place, self)
         if found is self:
-            # That there is none is remembered as well: some rows are asked for with every entry.
-            found = self._rows.get(tenant_no, table, key)
+            found = self._old.get(place, self)
+            if found is self:
+                found = self._rows.get(tenant_no, table, key)
             self._keep(place, found)
         return found
 
@@ -297,13 +303,17 @@ class Remembered:
 
     def written(self, pending: dict[tuple[int, str, bytes], Any]) -> None:
         """These rows were just written."""
+        young, old = self._young, self._old
         for place, value in pending.items():
-            self._keep(place, value)
+            if place in young:
+                young[place] = value
+            elif place in old:
+                old[place] = value
 
     def _keep(self, place: tuple[int, str, bytes], value: Any) -> None:
-        if len(self._seen) >= limits.VIEW_CACHE_ROWS_MAX:
-            self._seen.clear()
-        self._seen[place] = value
+        if len(self._young) >= limits.VIEW_CACHE_ROWS_MAX // 2:
+            self._old, self._young = self._young, {}
+        self._young[place] = value
 
 
 def prefix_end(prefix: bytes) -> bytes | None:
