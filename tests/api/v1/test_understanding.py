@@ -62,6 +62,20 @@ def test_versions_stay(api, known):
     assert 404 == none.status_code
 
 
+def test_an_alias_leads_to_what_it_is(api, everything, scope, known, stated):
+    """001 §7.5.1: the older id is canonical, the newer an alias that lists leave out."""
+    stated(("2026-05-01T10:00:00Z", OMEGA, "same_as", ACME))
+    acme, omega = known["Acme"]["id"], known["Omega"]["id"]
+    shown = {concept["id"] for concept in everything("/v1/understanding", scope=scope)}
+    kept = everything("/v1/understanding", scope=scope, include_deprecated=True)
+    alias = next(concept for concept in kept if concept["id"] == omega)
+
+    assert acme == api.get(f"/v1/understanding/{omega}").json()["id"]
+    assert (acme, "deprecated") == (alias["canonical_id"], alias["stance"])
+    assert acme in shown
+    assert omega not in shown
+
+
 def test_related(api, known):
     """By relation and depth, nearest first, each once, in pages."""
     path = f"/v1/understanding/{known['Acme']['id']}/related"
