@@ -1,6 +1,6 @@
 """Did the extractor find what a reader finds?  Candidates beside the labels of extraction.jsonl.
 
-A line holds a sentence of our own, its class, its half (`tuned`: the rules were written looking at
+A line holds a sentence of our own, its class, its part (`tuned`: the rules were written looking at
 it; `held`: they were not) and the facts a reader takes from it. `optional` facts may be found or
 not. A candidate is right when subject, predicate, object, polarity, times and the degree of doubt
 all agree with a label; objects agree by their words.
@@ -47,7 +47,7 @@ class Label(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A sentence and what it says."""
 
     class_: str = msgspec.field(name="class")
-    half: Literal["tuned", "held"]
+    part: Literal["tuned", "held"]
     text: str
     facts: list[Fact]
     role: Literal["user", "assistant"] = "user"

@@ -9,10 +9,10 @@ SET = labels()
 VERDICTS = [judge(label) for label in SET]
 
 
-@pytest.mark.parametrize("half", ["tuned", "held"])
-def test_bars(half):
-    """Precision and recall reach the bars on either half of the labelled set."""
-    found = score([verdict for verdict in VERDICTS if verdict.label.half == half])
+@pytest.mark.parametrize("part", ["tuned", "held"])
+def test_bars(part):
+    """Precision and recall reach the bars on either part of the labelled set."""
+    found = score([verdict for verdict in VERDICTS if verdict.label.part == part])
 
     assert found.precision >= PRECISION_MIN
     assert found.recall >= RECALL_MIN
@@ -31,4 +31,4 @@ def test_labels_are_enough():
 
     assert len(texts) >= 200
     assert len(texts) == len(set(texts))
-    assert {"tuned", "held"} == {label.half for label in SET}
+    assert {"tuned", "held"} == {label.part for label in SET}
