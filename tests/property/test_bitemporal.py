@@ -1,6 +1,7 @@
 """Does what is known keep both of its times, whatever is told in whatever order?"""
 
 from collections import defaultdict
+from datetime import UTC, datetime
 from itertools import combinations
 
 import pytest
@@ -11,6 +12,7 @@ from engine.temporal import Window, is_visible
 from projectors.facts.lines import Line
 from projectors.facts.rows import Segment
 from projectors.facts.sheet import Sheet
+from projectors.text import Candidate, Mention, Value
 from schemas.entry import Cancel, Member, RegisterScope, ScopePolicies
 from schemas.times import from_us, to_us
 
@@ -42,7 +44,7 @@ turns = st.fixed_dictionaries(
     }
 )
 cancels = st.integers(0, 11)
-stories = st.lists(turns | cancels, max_size=12)
+stories = st.lists(turns | turns | cancels, max_size=14)
 cuts = st.lists(st.integers(1, 4), max_size=12)
 
 
@@ -141,7 +143,7 @@ def answer(versions, moment):
 
 
 @given(story=stories, policy=st.sampled_from(POLICIES))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=100)
 def test_one_value_at_a_time(facts_world, story, policy):
     """Of a predicate that holds one value, at most one is known at any moment for any moment."""
     world = tell(facts_world, story, policy)
@@ -156,7 +158,7 @@ def test_one_value_at_a_time(facts_world, story, policy):
 
 
 @given(story=stories, policy=st.sampled_from(POLICIES))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=80)
 def test_nothing_is_known_and_denied(facts_world, story, policy):
     """The same claim is not at once said and denied, and each is known in one version."""
     world = tell(facts_world, story, policy)
@@ -174,7 +176,7 @@ def test_nothing_is_known_and_denied(facts_world, story, policy):
 
 
 @given(story=stories)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=80)
 def test_intervals_are_never_empty(facts_world, story):
     """A version holds for some time in the world, and none is known before it was recorded."""
     for fact in tell(facts_world, story).versions():
@@ -183,7 +185,7 @@ def test_intervals_are_never_empty(facts_world, story):
 
 
 @given(story=stories, probes=st.lists(st.tuples(days, days), max_size=5))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=80)
 def test_no_version_is_seen_outside_its_intervals(facts_world, story, probes):
     """What a reader sees at a pair of times is known at the one and valid at the other."""
     world = tell(facts_world, story)
@@ -198,7 +200,7 @@ def test_no_version_is_seen_outside_its_intervals(facts_world, story, probes):
 
 
 @given(story=stories)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=80)
 def test_as_of_now_is_the_plain_read(facts_world, story):
     """The latest versions alone answer for now: no past version is known any more."""
     world = tell(facts_world, story)
@@ -212,7 +214,7 @@ def test_as_of_now_is_the_plain_read(facts_world, story):
 
 
 @given(story=stories, policy=st.sampled_from([*POLICIES, "keep_both"]))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=80)
 def test_a_later_entry_changes_no_earlier_answer(facts_world, story, policy):
     """What was known as of a moment is the same, whatever is written after it."""
     world = tell(facts_world, story, policy)
@@ -230,7 +232,7 @@ def test_a_later_entry_changes_no_earlier_answer(facts_world, story, policy):
 
 
 @given(story=stories, sizes=cuts, policy=st.sampled_from([*POLICIES, "manual"]))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=80)
 def test_batches_do_not_matter(facts_world, story, sizes, policy):
     """I4: the same rows, byte for byte, whatever the batch sizes."""
     world = tell(facts_world, story, policy, no_supersede=len(sizes) % 3 == 0)
@@ -240,7 +242,7 @@ def test_batches_do_not_matter(facts_world, story, sizes, policy):
 
 
 @given(story=stories, policy=st.sampled_from([*POLICIES, "keep_both"]))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=80)
 def test_lines_say_what_records_say(facts_world, story, policy):
     """A fact on a line is valid from where it lies until it ends there, as far as it is known."""
     world = tell(facts_world, story, policy)
@@ -273,6 +275,62 @@ class Reader:
         return self._store.get(1, table, key)
 
 
+# ── anything at all ──────────────────────────────────────────────────────────────────────────
+
+instants = st.datetimes(timezones=st.just(UTC)) | st.sampled_from(
+    [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)]
+)
+names = st.text(max_size=12) | st.sampled_from(["I", "...", "Acme", "user:alice"])
+things = st.builds(
+    Mention,
+    text=names,
+    kind=st.sampled_from(["person", "place", "thing", "actor"]),
+    actor=st.none() | st.sampled_from(["user:alice", "agent:bot"]),
+    ref=st.none() | names.filter(bool) | st.sampled_from(["ent_x", "concept_y"]),
+)
+plain = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | names
+values = st.builds(
+    Value,
+    datatype=st.sampled_from(["string", "integer", "number", "boolean", "date", "json"]),
+    value=plain | st.lists(plain, max_size=3) | st.dictionaries(names, plain, max_size=3),
+)
+candidates = st.builds(
+    Candidate,
+    subject=things,
+    predicate=names,
+    object=things | values,
+    confidence=st.floats(),
+    polarity=st.sampled_from(["positive", "negative"]),
+    cardinality=st.sampled_from(["single", "multi"]),
+    kind=st.sampled_from(["state", "event", "plan"]),
+    valid_from=st.none() | instants,
+    valid_to=st.none() | instants,
+    ends=st.booleans(),
+    corrects=st.booleans(),
+    source=st.none() | things,
+)
+asked = st.sampled_from([{}, {"no_supersede": True}, {"ttl_for_event_layer": "P9999Y"}])
+
+
+@given(
+    said=st.lists(st.tuples(st.lists(candidates, max_size=4), asked), max_size=5),
+    sizes=cuts,
+    cancelled=st.integers(0, 4),
+)
+@settings(deadline=None, max_examples=100)
+def test_nothing_that_is_said_breaks_the_fold(facts_world, said, sizes, cancelled):
+    """Whatever a text, a client or a model comes up with; and it is the same on every replay."""
+    world = facts_world.World()
+    events = [
+        world.says("user:alice", *found, on=at, directives=directives)
+        for at, (found, directives) in enumerate(said)
+    ]
+    for event in events[cancelled:]:
+        world.orders(Cancel(event_id=event, offset=1, stages=[]), on=20)
+
+    assert world.fold().rows == world.again(sizes)
+
+
 # ── lines ────────────────────────────────────────────────────────────────────────────────────
 
 steps = st.lists(st.tuples(st.sampled_from(["put", "put", "take"]), st.integers(0, 400)))
@@ -294,7 +352,7 @@ def laid():
     steps=steps,
     probes=st.sets(st.integers(0, 400)),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=100)
 def test_a_line_is_a_sorted_list(facts_world, laid, bulk, steps, probes):
     """However long it is and whatever was taken from it, written out between any two steps."""
     tables = facts_world.World().tables
