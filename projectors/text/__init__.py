@@ -107,7 +107,7 @@ def _stated(envelope: Envelope, caller: str, text: str) -> Iterable[Candidate]:
     content, speakers = envelope.content, speakers_of(envelope, caller)
     match content:
         case TripleContent():
-            return from_triple(content.triple)
+            return from_triple(content.triple, envelope)
         case JsonContent() if isinstance(content.data, dict | list):
             return from_json(content.data, speakers.me or mention_of(caller))
     weight = _weight(envelope)

@@ -16,7 +16,7 @@ from msgspec import UNSET
 from projectors.text.candidates import Candidate, Mention, Value
 from projectors.text.predicates import behaviour
 from schemas import limits
-from schemas.envelope import Term, Triple
+from schemas.envelope import Envelope, Term, Triple
 from schemas.ids import parse_id
 from schemas.scope import CALLER_TYPES, is_actor
 
@@ -40,8 +40,15 @@ def mention_of(name: str) -> Mention:
 # ── triples ──────────────────────────────────────────────────────────────────────────────────
 
 
-def from_triple(triple: Triple) -> Iterator[Candidate]:
-    """The fact a triple states; none when an end of it names nothing."""
+def from_triple(triple: Triple, envelope: Envelope) -> Iterator[Candidate]:
+    """The fact a triple states; none when an end of it names nothing.
+
+    When it was true, where that is not from `observed_at` on, stands in `context.refers_to`; how
+    sure another system was of it, in `source.confidence` (001 §15.2).
+    """
+    begins, ends = _interval(envelope.context.refers_to)
+    sure = (envelope.source or {}).get("confidence", 1.0)
+    is_sure = isinstance(sure, int | float) and not isinstance(sure, bool) and 0 <= sure <= 1
     predicate = behaviour(triple.predicate)
     subject = _end(triple.subject, things=True)
     value = _end(triple.object, things=predicate.names_things)
@@ -50,10 +57,23 @@ def from_triple(triple: Triple) -> Iterator[Candidate]:
             subject=subject,
             predicate=triple.predicate,
             object=value,
-            confidence=1.0,
+            confidence=float(sure) if is_sure else 1.0,
             cardinality=predicate.cardinality,
             kind=predicate.kind,
+            valid_from=begins,
+            valid_to=ends,
+            ends=ends is not None,
         )
+
+
+def _interval(refers_to: list[dict[str, Any]]) -> tuple[datetime | None, datetime | None]:
+    """The one stretch of time an experience says it is about; none when it names none, or many."""
+    if len(refers_to) != 1:
+        return None, None
+    begins, ends = (_instant(refers_to[0].get(name)) for name in ("from", "to"))
+    if begins is not None and ends is not None and ends <= begins:
+        return None, None
+    return begins, ends
 
 
 def _end(term: Term | str | float, *, things: bool) -> Mention | Value | None:

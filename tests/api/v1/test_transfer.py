@@ -124,7 +124,18 @@ def test_zep(client, bring, tree):
     """Messages as messages, edges as triples with the time they were true (001 §15.2)."""
     state = bring("zep", ZEP, tree + "/ws:{group_id}", ontology_mapping={"works_at": "works_at"})
     message, edge = events_of(client, tree)
+    client.post("/v1/admin/flush-views")
+    asked = {
+        "scope": edge["scope"],
+        "predicate": "works_at",
+        "valid_during": "2026-02-01..2026-02-02",
+    }
+    (fact,) = client.get("/v1/facts", params=asked | {"subject": "Alice"}).json()["items"]
 
+    assert ("2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z") == (
+        fact["valid_from"],
+        fact["valid_to"],
+    )
     assert ("completed", 2) == (state["status"], state["summary"]["imported"])
     assert message["scope"].startswith(f"{tree}/ws:team_a")
     assert {"kind": "message", "role": "user", "text": "I joined Acme"} == message["content"]
