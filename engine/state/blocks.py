@@ -175,7 +175,8 @@ class GrowingBlock:
         """About how much memory it takes."""
         columns = sum(column.nbytes for column in self._columns.values())
         arrays = columns + self._vectors.nbytes + self._tokens.nbytes + self._starts.nbytes
-        return arrays + self.count * _ROW_OVERHEAD + _BLOCK_OVERHEAD
+        graph = 0 if self.graph is None else self.graph.memory_bytes()
+        return arrays + graph + self.count * _ROW_OVERHEAD + _BLOCK_OVERHEAD
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────
 

@@ -348,6 +348,9 @@ class BlockVectors:
             first = int(np.searchsorted(view.serial, graph.end))
             part = slice(first, first + _GRAPH_ROWS)
             graph.extend(view.serial[part], view.block.vectors[part])
+            with self._lock:
+                if self._blocks.get(key) is block:
+                    self._weigh(key, block)
 
 
 def _nearest(
