@@ -9,7 +9,7 @@ from engine.audit import About
 from engine.commit import Desk
 from engine.intake import UploadRequest, keep_upload, record_of
 from engine.state.names import SCOPE
-from projectors.blobs import BlobRow
+from projectors.blobs import BlobRow, use_scope
 from schemas.blobs import BlobRecord
 from schemas.caller import Caller, Decision
 from schemas.entry import Directive, DropBlob, StoreBlob
@@ -93,7 +93,7 @@ class Dropping:
         raw = parse_id("blob", self._blob_id) or b""
         if desk.overlay.get(tenant_no, "blobs", raw) is None:
             raise _not_found(self._blob_id)
-        uses = sum(use.count for _, use in desk.overlay.scan(tenant_no, "blob_uses", raw))
+        uses = sum(1 for _ in desk.overlay.scan(tenant_no, "blob_uses", raw))
         if uses:
             raise BlobInUse(blob_id=self._blob_id, events=uses)
         desk.add(self._caller, Directive(command=DropBlob(blob_id=self._blob_id)))
@@ -123,10 +123,8 @@ def _require_sight(
     """A blob is in no scope itself: the events that cite it are, and the first brought it."""
     if row.by == caller.actor and caller.scopes is None:
         return
-    scopes = [
-        engine.names.name(SCOPE, tenant_no, int.from_bytes(key[16:], "big"))
-        for key, _ in engine.inline.scan(tenant_no, "blob_uses", raw)
-    ]
+    numbers = {use_scope(key) for key, _ in engine.inline.scan(tenant_no, "blob_uses", raw)}
+    scopes = [engine.names.name(SCOPE, tenant_no, number) for number in sorted(numbers)]
     if any(policy.may(engine, caller, "scope.read.local", scope) for scope in scopes):
         return
     if row.by == caller.actor and not scopes:

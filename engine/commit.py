@@ -18,7 +18,7 @@ from engine.clock import Clock, Stamps
 from engine.lifecycle import Lifecycle, Note
 from engine.notices import notes_of
 from engine.state.kv import Batch, StoreError, StoreWriteFailed
-from engine.state.log import Draft, KvLog
+from engine.state.log import Draft, KvLog, erasure_due
 from engine.state.names import ACTOR, SCOPE, TENANT, Names
 from engine.state.views import Unit, build_request
 from projectors.base import Overlay
@@ -31,7 +31,11 @@ from schemas.entry import (
     Body,
     Directive,
     Entry,
+    Exclude,
     Experience,
+    Forget,
+    Include,
+    Unforget,
     Unpark,
     into_scope_of,
     scope_of,
@@ -349,10 +353,13 @@ class Committer:
             self._announce_directive(batch, entry, body)
 
     def _announce_directive(self, batch: Batch, entry: Entry, body: Directive) -> None:
-        if isinstance(body.command, Unpark):
+        if isinstance(body.command, (Unpark, Unforget, Exclude, Include)):
             # What is taken back in and the rebuild that takes it are durable together.
             batch.put("meta", build_request("staged"), b"1")
-        for note in notes_of(body):
+        elif isinstance(body.command, Forget) and body.command.cascade != "derived_only":
+            # So is the erasure of payloads that is still to be done: it is picked up after a crash.
+            batch.put("meta", erasure_due(entry.offset), b"")
+        for note in notes_of(body, entry.caller):
             self.lifecycle.add(batch, entry.tenant_no, note)
 
 

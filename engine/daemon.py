@@ -21,7 +21,17 @@ from engine.state.views import Unit, build_request
 from projectors.base import Close, Drop, Overlay, Put, Stage
 from projectors.fold import Outcome, ProjectorFailed, Skips, fold_stages
 from schemas import limits
-from schemas.entry import KINDS, Cancel, Directive, Entry, Park, Unpark
+from schemas.entry import (
+    KINDS,
+    Cancel,
+    Directive,
+    Entry,
+    Exclude,
+    Include,
+    Park,
+    Unforget,
+    Unpark,
+)
 from schemas.errors import Unavailable
 from schemas.ids import uuid7_instant_us
 from schemas.lifecycle import STAGE_ORDER
@@ -72,6 +82,7 @@ class Daemon:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._rebuild = threading.Event()
+        self._rebuild_after = 0
         self._thread: threading.Thread | None = None
         self.processed_entries = 0
         self._batch_ended_s = 0.0
@@ -81,7 +92,13 @@ class Daemon:
 
     def prepare(self) -> None:
         """Decide what to build, and learn what to skip."""
-        if self.unit.needs_build():
+        if self.unit.needs_build() and self.unit.is_current() and self.unit.state.building is None:
+            # Asked for, not forced: what a directive takes out of the rows that are read comes
+            # first, and is not put off until the others are built.
+            self.unit.ensure_families()
+            self._rebuild_after = self._log.written
+            self._rebuild.set()
+        elif self.unit.needs_build():
             self.unit.begin_build()
         else:
             self.unit.ensure_families()
@@ -111,10 +128,15 @@ class Daemon:
             self.ahead.rest()
 
     def request_rebuild(self) -> None:
-        """Build every staged view anew beside the old rows, then swap. Survives a restart."""
+        """Build every staged view anew beside the old rows, then swap. Survives a restart.
+
+        It begins when the rows that are read have all that is written now: what a directive took
+        away is gone from them at once, and not when the new ones are ready.
+        """
         batch = self._kv.batch()
         batch.put("meta", build_request(self.unit.name), b"1")
         self._kv.write(batch)
+        self._rebuild_after = self._log.written
         self._rebuild.set()
         self._wake.set()
 
@@ -156,7 +178,8 @@ class Daemon:
         if self._log.failure is not None:
             # A batch of the log may be lost: nothing that could follow from it is announced.
             raise StoreError(f"the log has failed: {self._log.failure}")
-        if self._rebuild.is_set():
+        is_idle = self.unit.state.building is None and self.unit.cursor >= self._rebuild_after
+        if self._rebuild.is_set() and is_idle:
             self.unit.begin_build()
             self._rebuild.clear()
             if self.unit.needs_build():
@@ -331,6 +354,12 @@ def collect_skips(log: KvLog, entry_of: EntryOf, start: int) -> set[tuple[str, i
                 skips.add((projector, offset))
             case Unpark(projector=projector, offsets=freed):
                 skips.difference_update((projector, offset) for offset in freed)
+            case Unforget(offsets=lifted) | Exclude(offsets=lifted):
+                skips.update((stage, offset) for offset in lifted for stage in STAGE_ORDER[1:])
+            case Include(offsets=freed):
+                skips.difference_update(
+                    (stage, offset) for offset in freed for stage in STAGE_ORDER[1:]
+                )
             case _:
                 pass
     return skips

@@ -34,6 +34,7 @@ from engine.policy import Policies
 from engine.rates import Rates
 from engine.reading import ReadAhead
 from engine.rebuild import rebuild_inline
+from engine.redaction import resume as resume_redactions
 from engine.settings import Settings, embedder_of, preset_of
 from engine.shared_rates import SharedRates
 from engine.state import log as log_state
@@ -392,6 +393,7 @@ async def start(engine: Engine, *, run_daemon: bool = True) -> None:
         engine.indexer.start()
         engine.daemon.start()
     engine.keeper.start(loop)
+    await resume_redactions(engine)
     if run_daemon:
         engine.jobs.resume(engine)
     if engine.annotator is not None:

@@ -28,8 +28,8 @@ from engine.state.vector_index import Gone, Placed
 from engine.state.views import Unit
 from projectors.records import LAYERS
 from schemas import limits
-from schemas.entry import Cancel, Directive, Entry
-from schemas.ids import parse_id
+from schemas.entry import Cancel, Directive, Entry, Forget
+from schemas.ids import parse_id, raw_of
 from schemas.layers import Record
 
 FAMILIES = EMBEDDINGS
@@ -127,9 +127,8 @@ class Follower:
             documents = self._made(event_documents, entry)
             if documents:
                 found.put((entry.tenant_no, "events", entry.id), entry.offset, documents)
-            cancelled = _cancelled(entry)
-            if cancelled is not None:
-                found.remove((entry.tenant_no, "events", cancelled), entry.offset)
+            for withdrawn in _withdrawn(entry):
+                found.remove((entry.tenant_no, "events", withdrawn), entry.offset)
         first, last = rows[0].header.offset, rows[-1].header.offset
         start, end = offset_key(max(first, feed_after + 1)), offset_key(last + 1)
         if start < end:
@@ -267,12 +266,15 @@ def gist_of(document: Document) -> str:
     return document.gist[: limits.EMBED_CHARS_MAX].strip() if document.embeds else ""
 
 
-def _cancelled(entry: Entry) -> bytes | None:
-    """The event that this entry cancels."""
-    body = entry.body
-    if isinstance(body, Directive) and isinstance(body.command, Cancel):
-        return parse_id("evt", body.command.event_id)
-    return None
+def _withdrawn(entry: Entry) -> Iterator[bytes]:
+    """The events that this entry takes out of recall: cancelled, or without their payload."""
+    command = entry.body.command if isinstance(entry.body, Directive) else None
+    match command:
+        case Cancel(event_id=event_id):
+            yield raw_of("evt", event_id)
+        case Forget(cascade=cascade, events=events) if cascade != "derived_only":
+            for event in events:
+                yield raw_of("evt", event.event_id)
 
 
 def _embedded(embedder: Embedder, texts: dict[bytes, str]) -> dict[bytes, Kept]:

@@ -67,6 +67,7 @@ class Indexer:
         self._served: Generation | None = None
         self._building: Generation | None = None
         self._retired: deque[tuple[float, Generation]] = deque()
+        self.retired_s = limits.INDEX_RETIRED_S
         self._records: Iterator[Work] | None = None
         self._page: Work | None = None
         self._records_until = 0
@@ -191,6 +192,12 @@ class Indexer:
             unreadable=self._follower.unreadable,
             trouble=self.failure or self._text.reason or self._vectors.reason,
         )
+
+    def is_clear(self, views: int) -> bool:
+        """Whether all that is kept was made from the views of a generation, or of a later one."""
+        served = self._served
+        is_new = served is not None and served.made.views >= views
+        return is_new and self._building is None and not self._retired
 
     @property
     def is_degraded(self) -> bool:
@@ -356,7 +363,7 @@ class Indexer:
         self._generations.swap()
         if before is not None:
             # Requests under way may still read it: it goes a little later.
-            self._retired.append((self._clock.elapsed_s() + limits.INDEX_RETIRED_S, before))
+            self._retired.append((self._clock.elapsed_s() + self.retired_s, before))
             if before.made.embedder != generation.made.embedder:
                 self._follower.forget_other_models(generation.embedder)
         else:

@@ -3,12 +3,12 @@
 from typing import Any
 
 from engine.lifecycle import Note
-from schemas.entry import Cancel, Directive, Park, SetPolicy
+from schemas.entry import Cancel, Directive, Forget, Park, SetPolicy
 from schemas.ids import parse_id
 from schemas.jobs import EndJob, MoveJob
 
 
-def notes_of(body: Directive) -> list[Note]:
+def notes_of(body: Directive, by: str) -> list[Note]:
     """The announcements of one directive; most have none."""
     match body.command:
         case Cancel(event_id=event_id, stages=stages):
@@ -30,6 +30,16 @@ def notes_of(body: Directive) -> list[Note]:
                 "capability_diff": {"allow": document.allow, "deny": document.deny},
             }
             return [_about("policy_changed", body.scope, payload)]
+        case Forget(counts=counts, cascade=cascade):
+            return [
+                _about(
+                    "forgotten",
+                    body.scope,
+                    {"layer": layer, "count": count, "by_actor": by, "cascade": cascade},
+                )
+                for layer, count in counts.items()
+                if count
+            ]
         case MoveJob() as moved:
             return _moved(body.scope, moved)
         case EndJob() as ended:

@@ -8,6 +8,7 @@ import msgspec
 from engine import policy
 from engine.audit import About
 from engine.commit import Desk
+from engine.forget import ForgetCall, forget
 from engine.state.names import SCOPE
 from projectors.control import ScopeRow, policy_key, scope_key
 from schemas import limits
@@ -34,6 +35,7 @@ from schemas.errors import (
     ScopeHasRecords,
     UnregisteredScopeType,
 )
+from schemas.forget import ForgetRequest
 from schemas.ids import format_id
 from schemas.scope import ancestors
 from schemas.scopes import (
@@ -146,9 +148,10 @@ async def drop_scope(
     _require_hold(engine, caller, path)
     if records == "forget":
         policy.require(engine, caller, "forget.gdpr", path)
-        reason = "this version cannot forget a scope's records; `keep` leaves them in the log"
-        raise InvalidParameter(field="records", reason=reason)
-    await engine.committer.submit(Removal(engine, caller, decision, path, keep=records == "keep"))
+        everything = ForgetRequest(scope=path, confirm_all=True)
+        await forget(engine, caller, ForgetCall(body=everything))
+    is_kept = records is not None
+    await engine.committer.submit(Removal(engine, caller, decision, path, keep=is_kept))
 
 
 # ── who may ──────────────────────────────────────────────────────────────────────────────────

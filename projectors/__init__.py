@@ -12,16 +12,17 @@ from projectors.derives import DERIVES
 from projectors.entities import ENTITIES
 from projectors.episodes import EPISODES, SEALS
 from projectors.facts import FACTS
+from projectors.forgets import FORGETS
 from projectors.jobs import JOBS
 from projectors.phrases import PHRASES
 from projectors.settings import SETTINGS
 from projectors.understanding import UNDERSTANDING
 from projectors.vocabularies import VOCABULARIES, VOCABULARIES_INLINE
 
-INLINE: tuple[Projector, ...] = (CONTROL, BLOBS, JOBS, VOCABULARIES_INLINE, PHRASES)
+INLINE: tuple[Projector, ...] = (CONTROL, BLOBS, FORGETS, JOBS, VOCABULARIES_INLINE, PHRASES)
 
 STAGES: tuple[Stage, ...] = (
-    Stage("extracted", (SETTINGS, VOCABULARIES, EPISODES, ENTITIES, FACTS, DERIVES)),
+    Stage("extracted", (DERIVES, SETTINGS, VOCABULARIES, EPISODES, ENTITIES, FACTS)),
     Stage("indexed", ()),
     Stage("consolidated", (BELIEFS,)),
     Stage("compressed", (SEALS, UNDERSTANDING)),

@@ -6,9 +6,10 @@ import msgspec
 from msgspec import UNSET
 
 from projectors.base import Change, Drop, Projector, Put, View
-from schemas.entry import Directive, DropBlob, Entry, Experience, StoreBlob
+from projectors.records import Mark
+from schemas.entry import Directive, DropBlob, Entry, Experience, Forget, StoreBlob
 from schemas.envelope import BlobContent, Envelope
-from schemas.ids import parse_id
+from schemas.ids import parse_id, raw_of
 from schemas.times import Instant
 
 
@@ -33,15 +34,14 @@ class DigestRow(msgspec.Struct, frozen=True, kw_only=True):
     raw: bytes
 
 
-class BlobUse(msgspec.Struct, frozen=True, kw_only=True):
-    """How many events of one scope cite a blob."""
+def use_key(raw: bytes, scope_no: int, event: bytes) -> bytes:
+    """One row a blob, scope and event: a set, as an erased event adds nothing on replay."""
+    return raw + scope_no.to_bytes(4, "big") + event
 
-    count: int
 
-
-def use_key(raw: bytes, scope_no: int) -> bytes:
-    """One row a blob and scope."""
-    return raw + scope_no.to_bytes(4, "big")
+def use_scope(key: bytes) -> int:
+    """The number of the scope in which a blob is cited."""
+    return int.from_bytes(key[16:20], "big")
 
 
 def cited(envelope: Envelope) -> Iterator[tuple[str, str]]:
@@ -58,7 +58,7 @@ def project(entry: Entry, view: View) -> Iterator[Change]:
     """What one entry changes about blobs."""
     match entry.body:
         case Experience(envelope=envelope):
-            yield from uses(entry, envelope, view, by=1)
+            yield from _uses(entry, envelope)
         case Directive(command=StoreBlob() as stored):
             yield from _stored(entry, stored)
         case Directive(command=DropBlob(blob_id=blob_id)):
@@ -67,22 +67,26 @@ def project(entry: Entry, view: View) -> Iterator[Change]:
             if raw is not None and row is not None:
                 yield Drop(table="blobs", key=raw)
                 yield Drop(table="blob_digests", key=row.digest)
+        case Directive(command=Forget() as forget):
+            yield from _unused(forget)
         case _:
             return
 
 
-def uses(entry: Entry, envelope: Envelope, view: View, *, by: int) -> Iterator[Change]:
-    """An event cites blobs, or (by -1) does so no more."""
+def _uses(entry: Entry, envelope: Envelope) -> Iterator[Change]:
+    """An event cites blobs."""
     for raw in {parse_id("blob", blob_id) for _, blob_id in cited(envelope)}:
-        if raw is None:
-            continue
-        key = use_key(raw, entry.scope_no)
-        known = view.get("blob_uses", key)
-        count = (known.count if known is not None else 0) + by
-        if count > 0:
-            yield Put(table="blob_uses", key=key, value=BlobUse(count=count))
-        elif known is not None:
-            yield Drop(table="blob_uses", key=key)
+        if raw is not None:
+            key = use_key(raw, entry.scope_no, entry.id)
+            yield Put(table="blob_uses", key=key, value=Mark())
+
+
+def _unused(forget: Forget) -> Iterator[Change]:
+    """Events whose payload goes cite nothing any more."""
+    for event in forget.events if forget.cascade != "derived_only" else ():
+        for blob_id in event.blobs:
+            raw, by = raw_of("blob", blob_id), raw_of("evt", event.event_id)
+            yield Drop(table="blob_uses", key=use_key(raw, event.scope_no, by))
 
 
 def _stored(entry: Entry, stored: StoreBlob) -> Iterator[Change]:
@@ -106,7 +110,7 @@ def _stored(entry: Entry, stored: StoreBlob) -> Iterator[Change]:
 
 BLOBS = Projector(
     name="blobs",
-    version=1,
-    tables={"blobs": BlobRow, "blob_digests": DigestRow, "blob_uses": BlobUse},
+    version=2,
+    tables={"blobs": BlobRow, "blob_digests": DigestRow, "blob_uses": Mark},
     project=project,
 )

@@ -7,6 +7,7 @@ import msgspec
 
 from projectors.base import Change, Drop, Projector, Put, View
 from schemas.entry import (
+    KINDS,
     Cancel,
     Directive,
     DropScope,
@@ -115,6 +116,9 @@ def project(entry: Entry, view: View) -> Iterator[Change]:
     """Control state that follows from one entry."""
     match entry.body:
         case Experience():
+            yield from _registration(entry, view)
+        case None if entry.kind == KINDS[Experience]:
+            # Its header still says who wrote where first: the scope was theirs, and stays so.
             yield from _registration(entry, view)
         case Directive(command=Cancel() as cancel):
             yield _cancellation(entry, cancel)

@@ -4,9 +4,12 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from projectors.base import Change, Projector, Put, View
-from schemas.entry import Entry
-from schemas.ids import parse_id
+from projectors.base import Change, Drop, Projector, Put, View
+from projectors.records import LAYERS
+from schemas.entry import Directive, Entry, Forget
+from schemas.ids import parse_id, raw_of
+
+_LAYER_OF = {prefix: layer for layer, (prefix, _) in LAYERS.items()}
 
 
 class DerivesRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,10 +39,40 @@ def back_pointers(changes: Iterable[Change], view: View) -> Iterator[Change]:
         yield Put(table="derives", key=key, value=DerivesRow(ids=known[key]))
 
 
-def _nothing(entry: Entry, view: View) -> tuple[Change, ...]:
-    """Entries alone move no back-pointer: records do, through `back_pointers`."""
-    del entry, view
-    return ()
+def project(entry: Entry, view: View) -> Iterator[Change]:
+    """Records move back-pointers, through `back_pointers`; of entries only a forget does."""
+    if isinstance(entry.body, Directive) and isinstance(entry.body.command, Forget):
+        yield from _forgotten(entry.body.command, view)
 
 
-DERIVES = Projector(name="derives", version=1, tables={"derives": DerivesRow}, project=_nothing)
+def _forgotten(forget: Forget, view: View) -> Iterator[Change]:
+    """Nothing leads to what is forgotten; of what was erased it stays visible that it was."""
+    gone = {record.id for record in forget.records}
+    kept: dict[bytes, list[str]] = {}
+    for name in gone:
+        for event_id in _behind(name, view):
+            raw = raw_of("evt", event_id)
+            row: DerivesRow | None = view.get("derives", raw)
+            kept[raw] = [] if row is None else [one for one in row.ids if one not in gone]
+    for event in forget.events if forget.cascade != "derived_only" else ():
+        kept[raw_of("evt", event.event_id)] = [f"redacted:{name}" for name in event.derived]
+    for raw, ids in kept.items():
+        if ids:
+            yield Put(table="derives", key=raw, value=DerivesRow(ids=ids))
+        elif view.get("derives", raw) is not None:
+            yield Drop(table="derives", key=raw)
+
+
+def _behind(name: str, view: View, depth: int = 0) -> Iterator[str]:
+    """The events that a record rests on, through the records it cites."""
+    layer = _LAYER_OF.get(name.partition("_")[0])
+    record = None if layer is None else view.get(layer, raw_of(name.partition("_")[0], name))
+    for one in record.supports if record is not None else ():
+        cited = one if isinstance(one, str) else one.id
+        if cited.startswith("evt_"):
+            yield cited
+        elif depth == 0:
+            yield from _behind(cited, view, depth + 1)
+
+
+DERIVES = Projector(name="derives", version=2, tables={"derives": DerivesRow}, project=project)

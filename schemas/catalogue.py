@@ -6,6 +6,7 @@ import msgspec
 
 from schemas.audit import AuditRow
 from schemas.envelope import BulkRequest, Envelope
+from schemas.forget import ForgetPreview, ForgetReceipt, ForgetRequest, Selector
 from schemas.health import Health
 from schemas.layers import Belief, Concept, Episode, Event, Fact
 from schemas.lifecycle import (
@@ -78,6 +79,10 @@ CATALOGUE: Final[dict[str, Any]] = {
     "memory_event_state": MemoryEventState,
     "cancel_request": CancelRequest,
     "cancel_receipt": CancelReceipt,
+    "forget_request": ForgetRequest,
+    "forget_selector": Selector,
+    "forget_preview": ForgetPreview,
+    "forget_receipt": ForgetReceipt,
     "recall_request": RecallRequest,
     "stratified_pack": StratifiedPack,
     "recall_receipt": RecallReceipt,

@@ -170,6 +170,73 @@ class DropBlob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     blob_id: str
 
 
+class ForgottenRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A derived record that is to be known no more, and the number of the scope it lives in."""
+
+    id: str
+    scope_no: int
+
+
+class ForgottenEvent(msgspec.Struct, frozen=True, array_like=True):
+    """An event that no longer counts, with what hangs on its payload: that may be gone on replay.
+
+    `annotations` are the offsets of what a model said of it; `derived` what followed from it.
+    """
+
+    event_id: str
+    offset: int
+    scope_no: int
+    blobs: list[str] = []
+    cites: list[str] = []
+    derived: list[str] = []
+    annotations: list[int] = []
+
+
+class Forget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="forget"):
+    """These records are known no more, and what rests on them is weighed anew (001 §8.5, §11).
+
+    It says what the selector came to, so that replay does the same. With `derived_only` events are
+    untouched, with the other cascades their payloads go. `counts` are what the caller was told.
+    """
+
+    cascade: Literal["derived_only", "redact_events", "gdpr"]
+    audit_id: str
+    records: list[ForgottenRecord] = []
+    events: list[ForgottenEvent] = []
+    counts: dict[str, int] = {}
+    note: str | None = None
+    erasure_id: str | None = None
+
+
+class Unforget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="unforget"):
+    """A forget of derived records is lifted: replay passes over the entries at these offsets."""
+
+    audit_id: str
+    offsets: list[int]
+
+
+class Exclude(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="exclude"):
+    """Nothing is derived from these events: what a caller brought in is not believed."""
+
+    rollback_id: str
+    offsets: list[int]
+    note: str | None = None
+
+
+class Include(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="include"):
+    """A rollback is lifted: these events count again."""
+
+    rollback_id: str
+    offsets: list[int]
+
+
+class SetHold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="set_hold"):
+    """A legal hold on the directive's scope begins or ends: what is held is not erased."""
+
+    held: bool
+    reason: str | None = None
+
+
 class Tick(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="tick"):
     """Time has passed and nothing else was written: these records may be due.
 
@@ -201,6 +268,11 @@ Command = (
     | MoveJob
     | CancelJob
     | EndJob
+    | Forget
+    | Unforget
+    | Exclude
+    | Include
+    | SetHold
 )
 
 

@@ -121,6 +121,20 @@ class UnregisteredScopeType(InvalidRequest):
     summary = "The scope's type is not one of this deployment's."
 
 
+class EmptySelector(InvalidRequest):
+    """An empty selector would forget everything, and that was not confirmed (001 §18.2.13)."""
+
+    code = "EMPTY_SELECTOR_WITHOUT_CONFIRMATION"
+    summary = "An empty selector needs confirm_all."
+
+
+class AmbiguousConfirmAll(InvalidRequest):
+    """A selector and `confirm_all` together: one of them is a mistake."""
+
+    code = "AMBIGUOUS_SELECTOR_CONFIRM_ALL"
+    summary = "A selector and confirm_all contradict each other."
+
+
 class BodyTooLarge(InvalidRequest):
     """The body is larger than the endpoint takes."""
 

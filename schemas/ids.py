@@ -75,6 +75,13 @@ def parse_id(prefix: str, text: str) -> bytes | None:
     return bytes.fromhex(body.replace("-", ""))
 
 
+def raw_of(prefix: str, text: str) -> bytes:
+    """The sixteen bytes behind an id that the engine itself has written down."""
+    raw = parse_id(prefix, text)
+    assert raw is not None, f"{text} is not an id of {prefix}"
+    return raw
+
+
 def derive_id(prefix: str, source: bytes, ordinal: int) -> str:
     """The id of the n-th thing that follows from an entry: the same on every replay (I4)."""
     digest = sha256(f"{prefix}\0{ordinal}\0".encode() + source).digest()

@@ -66,6 +66,8 @@ NOT_VERBS: dict[str, str] = {
     "engine/layers/lookup.py": "finds a record for a verb, and asks about the scope it lives in",
     "engine/layers/pages.py": "walks a layer for a verb that has asked",
     "engine/policy.py": "it is what the verbs ask",
+    "engine/previews.py": "verbs keep and find previews with it, and have asked",
+    "engine/redaction.py": "carries out what a verb has written down, and has asked for",
     "engine/intake.py": "verbs keep bytes with it, and have asked",
     "engine/jobs.py": "verbs begin and end jobs with it, and have asked",
     "engine/sources.py": "a job reads with it what its verb has asked for",

@@ -4,7 +4,7 @@ from api.endpoint import STABLE, Call, Endpoint, Reply
 from api.v1.temporal import READ_ERRORS, AsOfQuery, LayerQuery, request_of, warned
 from engine.layers.episodes import EpisodesRequest, get_episode, list_episodes
 from engine.temporal import window_text
-from schemas.errors import InvalidTimestamp, NotFound
+from schemas.errors import InvalidTimestamp, NotFound, ResourceDeleted
 from schemas.layers import Episode
 from schemas.reads import EpisodePage
 
@@ -55,7 +55,7 @@ ENDPOINTS = (
         tier=STABLE,
         query=AsOfQuery,
         response=Episode,
-        errors=(NotFound, InvalidTimestamp),
+        errors=(NotFound, ResourceDeleted, InvalidTimestamp),
         off_loop=True,
     ),
 )

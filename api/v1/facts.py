@@ -24,7 +24,14 @@ from engine.layers.pages import LayerRequest, Order
 from engine.reach import View
 from schemas import limits
 from schemas.envelope import Fraction, Name
-from schemas.errors import InvalidCursor, InvalidScope, InvalidTimestamp, MissingField, NotFound
+from schemas.errors import (
+    InvalidCursor,
+    InvalidScope,
+    InvalidTimestamp,
+    MissingField,
+    NotFound,
+    ResourceDeleted,
+)
 from schemas.layers import Fact, Polarity
 from schemas.reads import ConflictPage, FactPage, FactTimeline
 from schemas.scope import ScopePath
@@ -129,7 +136,7 @@ ENDPOINTS = (
         tier=STABLE,
         query=AsOfQuery,
         response=Fact,
-        errors=(NotFound, InvalidTimestamp),
+        errors=(NotFound, ResourceDeleted, InvalidTimestamp),
         off_loop=True,
     ),
 )

@@ -27,6 +27,7 @@ from schemas.errors import (
     InvalidTimestamp,
     MissingField,
     NotFound,
+    ResourceDeleted,
     WalUnavailable,
 )
 from schemas.layers import Concept
@@ -166,7 +167,7 @@ ENDPOINTS = (
         tier=BETA,
         query=ConceptQuery,
         response=Concept,
-        errors=(NotFound, InvalidTimestamp),
+        errors=(NotFound, ResourceDeleted, InvalidTimestamp),
         off_loop=True,
     ),
     Endpoint(
@@ -178,7 +179,7 @@ ENDPOINTS = (
         tier=BETA,
         query=RelatedQuery,
         response=RelatedPage,
-        errors=(NotFound, InvalidTimestamp, InvalidCursor),
+        errors=(NotFound, ResourceDeleted, InvalidTimestamp, InvalidCursor),
         off_loop=True,
     ),
 )

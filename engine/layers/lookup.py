@@ -7,7 +7,7 @@ from engine import policy
 from engine.records import as_known, get_latest, get_versions, present, raw_id
 from engine.temporal import moment
 from schemas.caller import Caller
-from schemas.errors import NotFound
+from schemas.errors import NotFound, ResourceDeleted
 from schemas.layers import Record
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ def locate(
     if raw is not None and tenant_no is not None:
         latest = get_latest(engine, tenant_no, layer, raw)
     if latest is None or raw is None or tenant_no is None:
+        if tenant_no is not None and engine.inline.get(tenant_no, "gone", raw or b"") is not None:
+            raise ResourceDeleted(id=record_id)
         raise missing(layer, record_id)
     policy.require(engine, caller, "scope.read.local", latest.scope)
     return tenant_no, raw, latest

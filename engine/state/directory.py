@@ -52,9 +52,13 @@ class Directory:
         tenant, place = header.tenant_no.to_bytes(4, "big"), offset_key(header.offset)
         batch.delete("ids", tenant + header.id)
         batch.delete("scope_log", tenant + header.scope_no.to_bytes(4, "big") + place)
-        holder = self.replayed(header.tenant_no, header.idem)
+        self.free(batch, header)
+
+    def free(self, batch: Batch, header: "Header") -> None:
+        """An entry lets go of its idempotency key, unless a later one holds it."""
+        holder = self.replayed(header.tenant_no, header.idem) if header.idem else None
         if holder is not None and holder[0] == header.offset:
-            batch.delete("idem", tenant + header.idem)
+            batch.delete("idem", header.tenant_no.to_bytes(4, "big") + header.idem)
 
 
 def index_header(batch: Batch, header: "Header") -> None:

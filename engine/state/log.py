@@ -145,6 +145,11 @@ _encode_header = msgspec.msgpack.Encoder().encode
 _decode_header = msgspec.msgpack.Decoder(Header).decode
 
 
+def erasure_due(offset: int) -> bytes:
+    """The row that says that a directive's payloads are still to be erased; it rides with it."""
+    return b"erase." + offset_key(offset)
+
+
 def chain_link(previous: bytes, header: bytes) -> bytes:
     """The next link of the hash chain, over the header's exact bytes."""
     return sha256(b"\1" + previous + sha256(b"\0" + header).digest()).digest()
@@ -441,7 +446,10 @@ class KvLog(Reads):
     # ── taking out ───────────────────────────────────────────────────────────────────────────
 
     def erase(self, offsets: Sequence[int]) -> None:
-        """Destroy the bodies: out of every file when it returns. Headers and chain stay."""
+        """Destroy the bodies: out of every file when it returns. Headers and chain stay.
+
+        The keys under which they were written can be used again.
+        """
         doomed = sorted(offset for offset in offsets if self.base_offset < offset <= self.written)
         if not doomed:
             return
@@ -450,6 +458,7 @@ class KvLog(Reads):
             self._forget(offset)
             batch.put("erased", offset_key(offset), b"")
             batch.delete("payload", offset_key(offset))
+            self.directory.free(batch, next(self.headers(offset, offset + 1))[0])
         # The mark is durable before the key dies: a crash between them must not look like damage.
         self._kv.write(batch)
         self.syncer.sync()

@@ -14,7 +14,7 @@ from itertools import islice
 from projectors.base import Change, Projector, Put, View
 from projectors.beliefs.desk import Desk
 from projectors.beliefs.rows import TABLES, Held, Rules, due_before, due_belief, term_key
-from projectors.beliefs.settle import settle
+from projectors.beliefs.settle import forget, settle
 from projectors.records import Moved, moved
 from schemas import limits
 from schemas.entry import (
@@ -22,6 +22,8 @@ from schemas.entry import (
     Directive,
     DropVocabulary,
     Entry,
+    Forget,
+    ForgottenRecord,
     SetPolicy,
     SetVocabulary,
     Tick,
@@ -46,6 +48,8 @@ def project(entry: Entry, view: View) -> Iterable[Change]:
             return _outdated(entry, view, name, set())
         case Directive(command=Cancel(event_id=event_id)):
             return _weighed(entry, view, cancelled=event_id)
+        case Directive(command=Forget(records=records)):
+            return _forgotten(entry, view, records)
         case _:
             return _weighed(entry, view)
 
@@ -62,6 +66,19 @@ def _weighed(entry: Entry, view: View, cancelled: str | None = None) -> Iterable
         desk.withdraw(cancelled)
     desk.take(names, {one.fact: one.confidence for one in told})
     return _settled(desk)
+
+
+def _forgotten(entry: Entry, view: View, records: list[ForgottenRecord]) -> Iterable[Change]:
+    """Beliefs that are forgotten, and those that rested on facts that are."""
+    facts: Moved | None = view.get("facts_moved", b"")
+    desk = Desk(entry, view)
+    desk.take(facts.ids if facts is not None and facts.offset == entry.offset else [], {})
+    gone = []
+    for record in records:
+        belief = parse_id("belief", record.id)
+        if belief is not None and forget(desk, belief, record.scope_no):
+            gone.append(record.id)
+    return _settled(desk, gone)
 
 
 def _absorbed(entry: Entry, view: View, due: list[str]) -> Iterable[Change]:
@@ -95,8 +112,8 @@ def _rules(document: PolicyDocument) -> Rules:
     )
 
 
-def _settled(desk: Desk) -> Iterable[Change]:
-    names = settle(desk)
+def _settled(desk: Desk, gone: Iterable[str] = ()) -> Iterable[Change]:
+    names = list(dict.fromkeys((*gone, *settle(desk))))
     if names:
         desk.draft.take([moved("beliefs", desk.entry.offset, names)])
     return desk.draft.changes()

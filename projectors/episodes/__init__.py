@@ -10,11 +10,12 @@ from msgspec import UNSET
 
 from projectors.base import Change, Projector, View
 from projectors.episodes.compose import compose
+from projectors.episodes.forgetting import forget
 from projectors.episodes.grouping import take
 from projectors.episodes.rows import TABLES, Member, due_before, due_episode, known
 from projectors.episodes.sealing import seal, withdraw
 from projectors.episodes.signs import signs_of
-from schemas.entry import Cancel, Directive, Entry, Experience
+from schemas.entry import Cancel, Directive, Entry, Experience, Forget
 from schemas.envelope import Envelope
 
 __all__ = ["EPISODES", "SEALS", "Member", "compose", "due_before", "due_episode", "known"]
@@ -27,6 +28,8 @@ def project(entry: Entry, view: View) -> Iterator[Change]:
             yield from take(entry, signs_of(entry, envelope), view)
         case Directive(command=Cancel() as cancel):
             yield from withdraw(entry, cancel, view)
+        case Directive(command=Forget() as command):
+            yield from forget(entry, command, view)
         case _:
             return
 

@@ -103,7 +103,7 @@ def _end(
         partial_reason=None,
     )
     yield from _leave(raw, state)
-    _free(raw, state, draft)
+    free(raw, state, draft)
     _remember(raw, state, draft)
 
 
@@ -122,7 +122,7 @@ def _leave(raw: bytes, state: Open) -> Iterator[Change]:
     yield Drop(table="episode_due", key=due_key(state.due, raw))
 
 
-def _free(raw: bytes, state: Open, draft: Draft) -> None:
+def free(raw: bytes, state: Open, draft: Draft) -> None:
     """Give back the slot, if it is still this episode's."""
     key = scope_key(state.scope_no)
     places = draft.get("episode_scopes", key)
@@ -192,10 +192,10 @@ def _withdrawn(
         if state is not None:
             draft = Draft(view)
             yield from _leave(raw, state)
-            _free(raw, state, draft)
+            free(raw, state, draft)
             yield from draft.changes()
     elif state is not None:
-        yield Put(table="episode_open", key=raw, value=_without(state, left))
+        yield Put(table="episode_open", key=raw, value=without(state, left))
     else:
         yield from _again(
             record,
@@ -206,7 +206,8 @@ def _withdrawn(
         )
 
 
-def _without(state: Open, left: list[Member]) -> Open:
+def without(state: Open, left: list[Member]) -> Open:
+    """The state of an open episode that lost some of its events."""
     return msgspec.structs.replace(
         state,
         live=len(left),

@@ -3,19 +3,21 @@
 A candidate of the text becomes a claim (`claims`), and a claim is told to what is known
 (`telling`), by the rules of the scope where it meets another (`rulings`). What was said of one
 thing lies on a line in the order of time (`lines`), so that it does not matter in which order it
-arrives. When an event no longer counts, what rested on it is undone (`retraction`).
+arrives. When an event no longer counts, what rested on it is undone (`retraction`); what is
+forgotten leaves nothing behind (`forgetting`).
 """
 
 from collections.abc import Iterator
 
 from projectors.base import Change, Projector, View
 from projectors.facts.claims import claims_of, source_of
+from projectors.facts.forgetting import forget
 from projectors.facts.retraction import retract
 from projectors.facts.rows import TABLES
 from projectors.facts.sheet import Sheet
 from projectors.facts.telling import Teller
 from projectors.text import Extraction, extract
-from schemas.entry import Annotation, Cancel, Directive, Entry, Experience
+from schemas.entry import Annotation, Cancel, Directive, Entry, Experience, Forget
 
 __all__ = ["FACTS", "fold", "retract"]
 
@@ -29,6 +31,8 @@ def project(entry: Entry, view: View) -> Iterator[Change]:
             # What never was extracted left nothing to take back (ADR 0015).
             if "extracted" not in stages:
                 yield from retract(view, event_id, entry.recorded_at, entry.offset)
+        case Directive(command=Forget() as command):
+            yield from forget(entry, command, view)
         case _:
             return
 

@@ -28,13 +28,13 @@ def retract(view: View, event_id: str, at: datetime, offset: int = 0) -> Iterato
     sheet = Sheet(view, at)
     facts = [sheet.draft(raw_of(fact)) for fact in row.ids if fact.startswith("fact_")]
     # First the event falls silent everywhere, so that nothing comes back on its word.
-    touched = [draft for draft in facts if _silence(draft, event_id)]
+    touched = [draft for draft in facts if silence(draft, event_id)]
     for draft in touched:
-        _withdraw(sheet, draft)
+        withdraw(sheet, draft)
     yield from sheet.changes(offset)
 
 
-def _silence(draft: Draft, event_id: str) -> bool:
+def silence(draft: Draft, event_id: str) -> bool:
     """Take one event's word from a fact; False when it had none."""
     kept = [telling for telling in draft.basis.tellings if telling.event != event_id]
     is_touched = len(kept) < len(draft.basis.tellings)
@@ -43,7 +43,7 @@ def _silence(draft: Draft, event_id: str) -> bool:
     return is_touched
 
 
-def _withdraw(sheet: Sheet, draft: Draft) -> None:
+def withdraw(sheet: Sheet, draft: Draft) -> None:
     """Let a fact that lost a support stand on the others, or fall."""
     is_known = draft.is_known(sheet.at)
     if _is_told(sheet, draft):
@@ -55,7 +55,7 @@ def _withdraw(sheet: Sheet, draft: Draft) -> None:
         sheet.close(draft, None)
         _undo(sheet, draft)
     for one in draft.basis.rivals:
-        if one.value is None:
+        if one.value is None and sheet.view.get("facts", one.fact) is not None:
             _yield(sheet, sheet.draft(one.fact), one)
 
 
@@ -79,7 +79,7 @@ def _reconsider(sheet: Sheet, draft: Draft) -> None:
 def _undo(sheet: Sheet, gone: Draft) -> None:
     """What a closed fact had displaced is as it would be without it."""
     before = gone.after.supersedes
-    while before is not None:
+    while before is not None and sheet.view.get("facts", raw_of(before)) is not None:
         displaced = sheet.draft(raw_of(before))
         if displaced.after.superseded_by != gone.after.id or _return(sheet, displaced):
             break

@@ -6,7 +6,7 @@ concepts (`identity`). A directive makes a scope's concepts anew; a model's summ
 annotation and is a version of its own. Readers ask `reading` how far behind a version is.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -15,9 +15,17 @@ from projectors.records import Moved, moved
 from projectors.understanding.identity import judge
 from projectors.understanding.ledger import Ledger
 from projectors.understanding.rows import TABLES, Rules, Synthesis, tally_key
-from projectors.understanding.synthesis import again, settle, synthesise, write
+from projectors.understanding.synthesis import again, forget, settle, synthesise, write
 from schemas import limits
-from schemas.entry import Annotation, Directive, Entry, SetPolicy, Synthesize
+from schemas.entry import (
+    Annotation,
+    Directive,
+    Entry,
+    Forget,
+    ForgottenRecord,
+    SetPolicy,
+    Synthesize,
+)
 from schemas.ids import format_id, parse_id
 from schemas.layers import Concept, SynthesisInputs
 from schemas.policy import LayerRules
@@ -34,20 +42,25 @@ def project(entry: Entry, view: View) -> Iterable[Change]:
             return (Put(table="concept_rules", key=b"", value=rules),)
         case Directive(command=Synthesize() as command):
             return _synthesised(entry, view, command)
+        case Directive(command=Forget(records=records)):
+            return _counted(entry, view, records)
         case Annotation(output=output) if isinstance(output.get("concept_id"), str):
             return _told(entry, view)
         case _:
             return _counted(entry, view)
 
 
-def _counted(entry: Entry, view: View) -> Iterable[Change]:
+def _counted(
+    entry: Entry, view: View, forgotten: Sequence[ForgottenRecord] = ()
+) -> Iterable[Change]:
     facts, episodes = _moved(entry, view, "facts"), _moved(entry, view, "episodes")
-    if not facts and not episodes:
+    if not facts and not episodes and not forgotten:
         return ()
     ledger = Ledger(entry, view)
+    made = forget(ledger, view, forgotten)
     ledger.take(facts)
     ledger.witness(episodes)
-    made = judge(ledger)
+    made += judge(ledger)
     made += settle(ledger, view.get("concept_rules", b"") or Rules())
     return _said(ledger, made)
 

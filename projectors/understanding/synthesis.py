@@ -11,11 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
-from projectors.records import create, past_key, revise
+from projectors.base import View
+from projectors.records import create, past_key, revise, scope_row_key
 from projectors.understanding.ledger import Ledger, Touch, speaks
-from projectors.understanding.rows import THING, Rules, Tally
+from projectors.understanding.rows import THING, Rules, Tally, tally_key
 from projectors.understanding.summary import summarise
 from schemas import limits
+from schemas.entry import ForgottenRecord
 from schemas.ids import derive_id, format_id, parse_id
 from schemas.layers import (
     Belief,
@@ -272,12 +274,66 @@ def _scrub(ledger: Ledger, raw: bytes, forgotten: Sequence[str]) -> None:
     for version in range(1, latest.version):
         key = past_key("concepts", latest.id, version)
         past: Concept | None = ledger.draft.get("concepts_past", key)
-        if past is not None and gone & set(past.supported_by.facts):
+        if past is not None and gone & _cited(past):
             ledger.draft.put("concepts_past", key, _without(past, gone))
-    if gone & set(latest.supported_by.facts):
+    if gone & _cited(latest):
         ledger.draft.put("concepts", raw, _without(latest, gone))
 
 
+def _cited(concept: Concept) -> set[str]:
+    return {*concept.supported_by.facts, *concept.supported_by.episodes}
+
+
 def _without(concept: Concept, gone: set[str]) -> Concept:
-    facts = [name for name in concept.supported_by.facts if name not in gone]
-    return _replace(concept, summary="", supported_by=_replace(concept.supported_by, facts=facts))
+    cited = concept.supported_by
+    left = _replace(
+        cited,
+        facts=[name for name in cited.facts if name not in gone],
+        episodes=[name for name in cited.episodes if name not in gone],
+    )
+    return _replace(concept, summary="", supported_by=left)
+
+
+# ── forgetting ───────────────────────────────────────────────────────────────────────────────
+
+
+def forget(ledger: Ledger, view: View, records: Sequence[ForgottenRecord]) -> list[str]:
+    """Forget concepts, and episodes as their inputs; the ids of the concepts that are gone."""
+    gone: list[str] = []
+    for record in records:
+        raw, episode = parse_id("concept", record.id), parse_id("ep", record.id)
+        concept = None if raw is None else ledger.concept(raw)
+        if raw is not None and concept is not None:
+            _drop(ledger, view, raw, record.scope_no, concept)
+            gone.append(record.id)
+        elif episode is not None and ledger.draft.get("concept_episodes", episode) is not None:
+            ledger.draft.drop("concept_episodes", episode)
+            _unwitness(ledger, view, episode, record)
+    return gone
+
+
+def _drop(ledger: Ledger, view: View, raw: bytes, scope_no: int, concept: Concept) -> None:
+    """Every row of a concept, out; what it was made from may make another."""
+    draft = ledger.draft
+    draft.drop("concepts", raw)
+    for version in range(1, concept.version):
+        draft.drop("concepts_past", past_key("concepts", concept.id, version))
+    draft.drop("concepts_in", scope_row_key("concepts", scope_no, concept.id))
+    own = tally_key(scope_no, concept)
+    tally = ledger.tally(own)
+    if tally is not None and tally.concept == raw:
+        ledger.put(own, _replace(tally, concept=None, fresh=0, base=0, cited=0, lost=0))
+        for key, _ in view.scan("concept_inputs", own):
+            draft.drop("concept_inputs", key)
+
+
+def _unwitness(ledger: Ledger, view: View, episode: bytes, record: ForgottenRecord) -> None:
+    """An episode is counted for nothing any more: which tallies had it is nowhere else."""
+    for key, _ in view.scan("concept_tallies", record.scope_no.to_bytes(4, "big")):
+        tally = ledger.tally(key)
+        if tally is not None and episode in tally.episodes:
+            left = tuple(one for one in tally.episodes if one != episode)
+            count = max(0, tally.episode_count - 1)
+            ledger.put(key, _replace(tally, episodes=left, episode_count=count))
+            touch = ledger.touch(key)
+            touch.forgotten = (*touch.forgotten, record.id)

@@ -281,14 +281,14 @@ def test_deleting_what_holds_records(api, envelope, register, scope):
     assert 1 == len(events)
 
 
-def test_deleting_with_forget(api, register, scope):
-    """Not in this version, and the answer says so."""
-    register()
-    answer = api.delete("/v1/scopes", params={"path": scope, "records": "forget"}, headers=ALICE)
+def test_deleting_with_forget(api, scope, stated):
+    """What was derived is forgotten, then the registration goes; events stay in the log."""
+    stated(("2026-05-01T00:00:00Z", "user:ada", "lives_in", "Paris"), scope=scope)
+    answer = api.delete("/v1/scopes", params={"path": scope, "records": "forget"})
+    facts = api.get("/v1/facts", params={"scope": scope}).json()["items"]
 
-    assert (422, "INVALID_PARAMETER") == error_of(answer)
-    assert "records" == answer.json()["details"]["field"]
-    assert "version" in answer.json()["details"]["reason"]
+    assert (204, b"") == (answer.status_code, answer.content)
+    assert [] == facts
 
 
 def test_deleting_what_is_not_there(api, scope):

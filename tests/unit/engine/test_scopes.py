@@ -626,20 +626,19 @@ async def test_dropping_takes_the_policy_along(rig):
         assert get_scope(engine, ALICE, WS).auto_provisioned
 
 
-async def test_forgetting_the_records_is_not_there_yet(rig):
-    """Said as it is, and only to who might: it takes forget.gdpr (001 §8.8.4)."""
+async def test_forgetting_the_records_takes_its_capability(rig):
+    """It takes forget.gdpr (001 §8.8.4); without records there is nothing to forget."""
     async with rig.Site() as site:
         engine = await site.open()
         await register(engine)
         bounded = msgspec.structs.replace(ALICE, capabilities=("policy.administer.scope",))
         with pytest.raises(PolicyDenied) as denied:
             await drop_scope(engine, bounded, WS, "forget")
-        with pytest.raises(InvalidParameter) as caught:
-            await drop_scope(engine, ALICE, WS, "forget")
+        await drop_scope(engine, ALICE, WS, "forget")
 
         assert "forget.gdpr" == denied.value.details["capability"]
-        assert "records" == caught.value.details["field"]
-        assert get_scope(engine, ALICE, WS).registered
+        with pytest.raises(NotFound):
+            get_scope(engine, ALICE, WS)
 
 
 # ── pruning ──────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,121 @@
+"""What is left when facts are forgotten?  Neither they nor any version of them (001 §8.5, §11).
+
+Like a retraction, but for what was closed or is history too: a forgotten fact gives back its place,
+what it had displaced returns, and nothing that stays leads to it.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from projectors.base import Change, Drop, View
+from projectors.facts.retraction import silence, withdraw
+from projectors.facts.rows import about_key, fact_id
+from projectors.facts.sheet import Draft, Sheet
+from projectors.records import moved, name_key, past_key, scope_row_key
+from schemas.entry import Entry, Forget, ForgottenEvent
+from schemas.ids import parse_id, raw_of
+from schemas.layers import Fact, LiteralValue
+
+replace = msgspec.structs.replace
+
+
+def forget(entry: Entry, command: Forget, view: View) -> Iterator[Change]:
+    """The changes by which facts, and events as their supports, are forgotten."""
+    sheet = Sheet(view, entry.recorded_at)
+    gone = {draft.raw: draft for draft in _named(sheet, command)}
+    weakened = []
+    for event in command.events:
+        for draft in _told_by(sheet, event):
+            silence(draft, event.event_id)
+            if not draft.basis.tellings:
+                gone[draft.raw] = draft
+            elif draft.raw not in gone:
+                weakened.append(draft)
+    # First all of them fall silent, so that nothing comes back on a forgotten word.
+    for draft in gone.values():
+        draft.basis = replace(draft.basis, tellings=[])
+    for draft in {draft.raw: draft for draft in weakened}.values():
+        if draft.raw not in gone:
+            withdraw(sheet, draft)
+    for draft in gone.values():
+        withdraw(sheet, draft)
+        sheet.lift(draft)
+        yield from _unlinked(sheet, draft, set(gone))
+    for raw in gone:
+        del sheet.drafts[raw]
+    ids, superseded = [fact_id(raw) for raw in gone], []
+    for change in sheet.changes(entry.offset):
+        if change.table == "facts_moved":
+            ids = [*change.value.ids, *ids]  # type: ignore[union-attr]
+            superseded = change.value.superseded  # type: ignore[union-attr]
+        else:
+            yield change
+    if ids:
+        yield moved("facts", entry.offset, ids, superseded)
+    for draft in gone.values():
+        yield from _rows(view, draft)
+
+
+def _named(sheet: Sheet, command: Forget) -> Iterator[Draft]:
+    for record in command.records:
+        raw = parse_id("fact", record.id)
+        if raw is not None and sheet.view.get("facts", raw) is not None:
+            yield sheet.draft(raw)
+
+
+def _told_by(sheet: Sheet, event: ForgottenEvent) -> Iterator[Draft]:
+    row = sheet.view.get("derives", raw_of("evt", event.event_id))
+    for name in dict.fromkeys((*event.derived, *(row.ids if row is not None else ()))):
+        raw = parse_id("fact", name)
+        if raw is not None and sheet.view.get("facts", raw) is not None:
+            yield sheet.draft(raw)
+
+
+def _unlinked(sheet: Sheet, draft: Draft, gone: set[bytes]) -> Iterator[Change]:
+    """Nothing that stays speaks of it: neither who followed it, nor who disagreed with it."""
+    known = draft.before or draft.after
+    follower = None if known.superseded_by is None else raw_of("fact", known.superseded_by)
+    if follower is not None and follower not in gone:
+        after = sheet.draft(follower) if sheet.view.get("facts", follower) is not None else None
+        if after is not None and after.after.supersedes == known.id:
+            after.after = replace(after.after, supersedes=_bridge(sheet, known, gone))
+    for rival in (draft.was or draft.basis).rivals:
+        yield Drop(table="conflicts", key=rival.conflict)
+        sheet.conflicts.pop(rival.conflict, None)
+        other = sheet.view.get("facts_basis", rival.fact)
+        for line in (draft.basis.line, other.line if other is not None else draft.basis.line):
+            yield Drop(table="conflicts_in", key=line[:4] + rival.conflict)
+        if rival.fact not in gone and other is not None:
+            there = sheet.draft(rival.fact)
+            kept = [one for one in there.basis.rivals if one.fact != draft.raw]
+            there.basis = replace(there.basis, rivals=kept)
+
+
+def _bridge(sheet: Sheet, known: Fact, gone: set[bytes]) -> str | None:
+    """What a forgotten fact had followed, as far back as is still known."""
+    before = known.supersedes
+    while before is not None:
+        raw = raw_of("fact", before)
+        fact: Fact | None = sheet.view.get("facts", raw)
+        if raw not in gone or fact is None:
+            return None if fact is None else before
+        before = fact.supersedes
+    return None
+
+
+def _rows(view: View, draft: Draft) -> Iterator[Change]:
+    """Every row of a fact, out."""
+    known = draft.before or draft.after
+    scope_no = int.from_bytes(draft.basis.line[:4], "big")
+    yield Drop(table="facts", key=draft.raw)
+    for version in range(1, known.version):
+        yield Drop(table="facts_past", key=past_key("facts", known.id, version))
+    yield Drop(table="facts_in", key=scope_row_key("facts", scope_no, known.id))
+    subject = known.subject
+    named = None if isinstance(subject, LiteralValue) else subject.id
+    row = None if named is None else view.get("entities", name_key(named))
+    root = (named or "") if row is None else row.root
+    key = about_key(scope_no, root, known.predicate, draft.raw)
+    yield Drop(table="facts_about", key=key)
+    yield Drop(table="facts_basis", key=draft.raw)

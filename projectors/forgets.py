@@ -1,0 +1,171 @@
+"""What was forgotten, what is held, and what cites what?  Control state of forgetting (001 §11).
+
+Rows are sets keyed by ids and never counts: an erased payload adds nothing on replay, so what a
+directive takes away must be the same whether it was ever there.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from projectors.base import Change, Drop, Projector, Put, View
+from projectors.records import Mark
+from schemas.entry import (
+    Annotation,
+    Directive,
+    Entry,
+    Exclude,
+    Experience,
+    Forget,
+    Include,
+    SetHold,
+    Unforget,
+)
+from schemas.ids import parse_id, raw_of
+from schemas.times import Instant
+
+
+class ForgetRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One call that forgot something (`forgets`, by its audit id): its entries, and its state."""
+
+    audit_id: str
+    cascade: str
+    scope: str
+    by: str
+    at: Instant
+    offsets: list[int]
+    counts: dict[str, int]
+    reverted: bool = False
+
+
+class GoneRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that was forgotten (`gone`, by its sixteen bytes): asked for by id, it says so."""
+
+    audit_id: str
+
+
+class RollbackRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Events that were taken out of derivation together (`rollbacks`, by id)."""
+
+    rollback_id: str
+    by: str
+    at: Instant
+    offsets: list[int]
+    note: str | None = None
+    reverted: bool = False
+
+
+class HoldRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A legal hold (`holds`, by the scope's number)."""
+
+    path: str
+    by: str
+    at: Instant
+    reason: str | None = None
+
+
+def project(entry: Entry, view: View) -> Iterator[Change]:
+    """What one entry says about forgetting, or adds to what would have to be forgotten."""
+    match entry.body:
+        case Experience(envelope=envelope):
+            for event_id in dict.fromkeys(envelope.context.preceded_by):
+                raw = parse_id("evt", event_id)
+                if raw is not None:
+                    yield Put(table="cited", key=raw + entry.id, value=Mark())
+        case Annotation(about=about):
+            raw = parse_id("evt", about)
+            if raw is not None:
+                key = raw + entry.offset.to_bytes(8, "big")
+                yield Put(table="annotated", key=key, value=Mark())
+        case Directive(command=Forget() as forget):
+            yield from _forgotten(entry, forget, view)
+        case Directive(command=Unforget() as lifted):
+            yield from _lifted(lifted, view)
+        case Directive(command=SetHold() as hold):
+            key = entry.scope_no.to_bytes(4, "big")
+            if hold.held:
+                row = HoldRow(
+                    path=entry.scope, by=entry.caller, at=entry.recorded_at, reason=hold.reason
+                )
+                yield Put(table="holds", key=key, value=row)
+            else:
+                yield Drop(table="holds", key=key)
+        case Directive(command=(Exclude() | Include()) as command):
+            yield _rolled(entry, command, view)
+        case _:
+            return
+
+
+def _forgotten(entry: Entry, forget: Forget, view: View) -> Iterator[Change]:
+    key = raw_of("audit", forget.audit_id)
+    known: ForgetRow | None = view.get("forgets", key)
+    row = ForgetRow(
+        audit_id=forget.audit_id,
+        cascade=forget.cascade,
+        scope=entry.scope,
+        by=entry.caller,
+        at=entry.recorded_at if known is None else known.at,
+        offsets=[*([] if known is None else known.offsets), entry.offset],
+        counts=forget.counts or ({} if known is None else known.counts),
+    )
+    yield Put(table="forgets", key=key, value=row)
+    for record in forget.records:
+        gone = GoneRow(audit_id=forget.audit_id)
+        yield Put(table="gone", key=record_raw(record.id), value=gone)
+    if forget.cascade == "derived_only":
+        return
+    for event in forget.events:
+        raw = raw_of("evt", event.event_id)
+        for cited in event.cites:
+            yield Drop(table="cited", key=raw_of("evt", cited) + raw)
+        for offset in event.annotations:
+            yield Drop(table="annotated", key=raw + offset.to_bytes(8, "big"))
+
+
+def _lifted(lifted: Unforget, view: View) -> Iterator[Change]:
+    key = raw_of("audit", lifted.audit_id)
+    known: ForgetRow | None = view.get("forgets", key)
+    if known is not None:
+        yield Put(table="forgets", key=key, value=msgspec.structs.replace(known, reverted=True))
+    for place, row in view.scan("gone"):
+        if row.audit_id == lifted.audit_id:
+            yield Drop(table="gone", key=place)
+
+
+def _rolled(entry: Entry, command: Exclude | Include, view: View) -> Change:
+    key = raw_of("job", command.rollback_id)
+    known: RollbackRow | None = view.get("rollbacks", key)
+    if isinstance(command, Include):
+        assert known is not None, "what is lifted was rolled back"
+        row = msgspec.structs.replace(known, reverted=True)
+    else:
+        earlier = [] if known is None else known.offsets
+        row = RollbackRow(
+            rollback_id=command.rollback_id,
+            by=entry.caller,
+            at=entry.recorded_at if known is None else known.at,
+            offsets=[*earlier, *command.offsets],
+            note=command.note,
+        )
+    return Put(table="rollbacks", key=key, value=row)
+
+
+def record_raw(record_id: str) -> bytes:
+    """The sixteen bytes of a record's id, whatever its layer."""
+    prefix, _, _ = record_id.partition("_")
+    return raw_of(prefix, record_id)
+
+
+FORGETS = Projector(
+    name="forgets",
+    version=1,
+    tables={
+        "forgets": ForgetRow,
+        "gone": GoneRow,
+        "cited": Mark,
+        "annotated": Mark,
+        "holds": HoldRow,
+        "rollbacks": RollbackRow,
+    },
+    project=project,
+)
