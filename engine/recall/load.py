@@ -18,7 +18,7 @@ from engine.recall.pack import Marks, rests_on
 from engine.recall.plan import Plan
 from engine.recall.render import Thing
 from engine.recall.temporal import sees_event
-from engine.state.index import Layer
+from engine.state.index import Block, Layer
 from engine.state.names import SCOPE
 from schemas import limits
 from schemas.caller import Caller
@@ -69,7 +69,16 @@ class Found:
 class Loader:
     """Reads for one recall; what it read once it remembers."""
 
-    def __init__(self, engine: "Engine", caller: Caller, tenant_no: int, plan: Plan) -> None:
+    def __init__(
+        self,
+        engine: "Engine",
+        caller: Caller,
+        tenant_no: int,
+        plan: Plan,
+        open_blocks: Sequence[Block] = (),
+    ) -> None:
+        """`open_blocks` hold the events of scopes that the caller was found to be allowed."""
+        self._open_blocks = open_blocks
         self._engine = engine
         self._caller = caller
         self._tenant_no = tenant_no
@@ -286,6 +295,8 @@ class Loader:
         engine, raw = self._engine, parse_id("evt", event_id)
         if raw is None or event_id in self._without or uuid7_instant_us(raw) > self._known_us:
             return False
+        if any(raw in block.rows for block in self._open_blocks):
+            return True
         offset = engine.directory.find(self._tenant_no, raw)
         if offset is None or offset > engine.log.head():
             return False

@@ -8,7 +8,7 @@ what the candidates themselves show, never by a name. bench/quality has the meas
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -232,33 +232,61 @@ class _Sessions:
 # ── the ranked ───────────────────────────────────────────────────────────────────────────────
 
 
-def _ranked(pool: Pool, parts: Mapping[str, Floats]) -> list[Ranked]:
+def _ranked(pool: Pool, parts: Mapping[str, Floats]) -> Sequence[Ranked]:
     if not len(pool):
         return []
     total = np.sum(list(parts.values()), axis=0, dtype=np.float64)
-    scores = _squeezed(pool, total)
     # Equal scores in the order of the log: the same question gives the same answer.
     order = np.lexsort((pool.offset, -total))
     twins = _duplicates(pool, order)
     gone = {at for some in twins.values() for at in some}
-    names = list(parts)
-    table = np.stack([parts[name] for name in names], axis=1)
-    return [
-        Ranked(
+    kept = [at for at in order.tolist() if at not in gone]
+    return _Ranking(pool, parts, kept, _squeezed(pool, total), twins)
+
+
+class _Ranking(Sequence[Ranked]):
+    """The candidates in their order; each is put together when it is looked at, for few are."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        parts: Mapping[str, Floats],
+        order: Sequence[int],
+        scores: Any,
+        twins: Mapping[int, Sequence[int]],
+    ) -> None:
+        self._pool = pool
+        self._parts = parts
+        self._order = order
+        self._scores = scores
+        self._twins = twins
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, place: int) -> Ranked: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Ranked]: ...
+    def __getitem__(self, place: int | slice) -> Ranked | list[Ranked]:
+        if isinstance(place, slice):
+            return [self._at(at) for at in self._order[place]]
+        return self._at(self._order[place])
+
+    def _at(self, at: int) -> Ranked:
+        pool = self._pool
+        return Ranked(
             layer=pool.layer,
             raw=pool.raws[at],
             scope_no=int(pool.scope_no[at]),
             offset=int(pool.offset[at]),
             observed_us=int(pool.observed_us[at]),
             recorded_us=int(pool.recorded_us[at]),
-            score=float(scores[at]),
-            parts=dict(zip(names, table[at].tolist(), strict=True)),
+            score=float(self._scores[at]),
+            parts={name: float(part[at]) for name, part in self._parts.items()},
             vector=pool.vectors[at],
-            duplicates=tuple(pool.raws[twin] for twin in twins.get(at, ())),
+            duplicates=tuple(pool.raws[twin] for twin in self._twins.get(at, ())),
         )
-        for at in order.tolist()
-        if at not in gone
-    ]
 
 
 def _squeezed(pool: Pool, total: Any) -> Any:
@@ -267,7 +295,9 @@ def _squeezed(pool: Pool, total: Any) -> Any:
     The first orders a layer, the second makes layers comparable: how like the question the best is.
     """
     low, high = total.mean(), total.max()
-    among = np.clip((total - low) / (high - low + _EPSILON), 0, 1)
+    # One candidate by itself is the best there is.
+    is_alone = high - low < _EPSILON
+    among = np.ones(len(total)) if is_alone else np.clip((total - low) / (high - low), 0, 1)
     among += 0.01 * (total - total.min()) / (high - total.min() + _EPSILON)
     own = pool.matches @ pool.importance if pool.matches.shape[1] else np.zeros(len(pool))
     best = float(np.clip(np.maximum(own, pool.channels["meaning"])[np.argmax(total)], 0.05, 0.99))

@@ -48,6 +48,8 @@ _plain_json: Final = msgspec.json.Encoder().encode
 
 def neutral(text: str) -> str:
     """The text without characters that hide, reorder or break lines on their own."""
+    if text.isprintable():  # most are, and that is told a hundred times faster
+        return text
     text = text.replace("\r\n", "\n")
     return text.translate(_NEUTRAL) if _SUSPECT.search(text) else text
 
@@ -128,7 +130,7 @@ def when_of(thing: Thing) -> datetime:
 
 def day(moment: datetime) -> str:
     """A date as people sort it."""
-    return moment.strftime("%Y-%m-%d")
+    return moment.isoformat()[:10]
 
 
 def line_of(thing: Thing, marks: Sequence[str], excerpt: str | None = None) -> str:
@@ -137,7 +139,7 @@ def line_of(thing: Thing, marks: Sequence[str], excerpt: str | None = None) -> s
     said = ", ".join([*_attributes(thing), *marks])
     match thing:
         case Event():
-            moment = thing.context.observed_at.strftime("%Y-%m-%d %H:%M")
+            moment = thing.context.observed_at.isoformat(" ")[:16]
             more = f" ({said})" if said else ""
             return f"- {moment} {thing.actor}{more}: {words}"
         case Episode():

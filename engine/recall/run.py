@@ -54,7 +54,8 @@ _EXCERPT_TOKENS_MIN: Final = 48
 _WIDER: Final = 4
 _REACH_MAX: Final = 6400
 _pack_evidence: Final = msgspec.msgpack.Encoder().encode
-encode: Final = msgspec.json.Encoder(order="deterministic").encode
+_encode_pack: Final = msgspec.json.Encoder().encode
+_encode_request: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Run:
@@ -81,7 +82,8 @@ class Run:
         self._tenant_no = engine.tenant_no(caller) or 0
         self._search = Search(engine, self._tenant_no)
         self.pricing = pricing_of(self._search.embedder)
-        self._loader = Loader(engine, caller, self._tenant_no, plan)
+        blocks = self._search.event_blocks(plan.scope_numbers)
+        self._loader = Loader(engine, caller, self._tenant_no, plan, blocks)
         self._asked = asked(request)
 
     def finish(self) -> Kept:
@@ -235,7 +237,7 @@ class Run:
         pack = diagnose.with_diagnostics(self, pack, selection, told, digest)
         kept = Kept(
             pack_id=str(pack.pack_id),
-            raw=encode(pack),
+            raw=_encode_pack(pack),
             evidence=_pack_evidence(evidence_of(told)),
             plan=plan.said(),
             is_narrative=plan.shape.rendering == "narrative",
@@ -274,7 +276,7 @@ class Run:
 def asked(request: RecallRequest) -> bytes:
     """What a request asks, whichever way it wants to be told."""
     plain = msgspec.structs.replace(request, stream=False, idempotency_key=None)
-    return sha256(encode(plain)).digest()
+    return sha256(_encode_request(plain)).digest()
 
 
 def _number(value: int) -> bytes:

@@ -10,7 +10,7 @@ from engine.recall.gather import gather
 from engine.recall.load import events_behind
 from engine.recall.rank import rank
 from engine.recall.recent import newest
-from engine.state.index import Layer
+from engine.state.index import Block, Layer
 from schemas.times import to_us
 
 if TYPE_CHECKING:
@@ -33,6 +33,11 @@ class Search:
     def watermark(self) -> int:
         """Every entry up to this offset can be found."""
         return min(self.text.watermark(), self.vectors.watermark())
+
+    def event_blocks(self, scope_nos: Sequence[int]) -> list[Block]:
+        """The events of these scopes."""
+        found = (self.vectors.block(self._tenant_no, no, "events") for no in scope_nos)
+        return [block for block in found if block is not None]
 
     def count_events(self, scope_no: int, known_at: datetime) -> int:
         """How many events of a scope were there by then."""

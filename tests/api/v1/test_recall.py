@@ -174,14 +174,18 @@ def test_the_graph_is_json_ld(ask, told):
         assert set(node.get("wasDerivedFrom", [])) <= nodes
 
 
-def test_holistic_reads_the_scopes_above(api, ask, told, scope, envelope):
-    """What an organisation knows is found from one of its users; local stays where it is."""
-    above = envelope("Acme Holdings is in Lisbon", scope="org:tests")
-    api.post("/v1/experience?wait=indexed", json=above)
-    told(*ACME)
+def test_holistic_reads_the_scopes_above(api, told, scope):
+    """What a user knows is found from a workspace of that user; local stays where it is."""
+    told("Acme Holdings is in Lisbon")
+    below = f"{scope}/ws:launch"
+    told(*ACME, scope=below)
+    found = {}
+    for view in ("holistic", "local"):
+        body = {"scope": below, "query": "Where is Acme Holdings?", "view": view}
+        found[view] = texts(api.post("/v1/recall", json=body).json())
 
-    assert "Acme Holdings is in Lisbon" in texts(ask("Where is Acme Holdings?"))
-    assert "Acme Holdings is in Lisbon" not in texts(ask("Where is Acme Holdings?", view="local"))
+    assert "Acme Holdings is in Lisbon" in found["holistic"]
+    assert "Acme Holdings is in Lisbon" not in found["local"]
 
 
 def test_a_closed_scope_below_is_a_placeholder(api, told, scope, envelope):
