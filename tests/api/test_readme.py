@@ -34,4 +34,6 @@ def test_the_first_session_runs_as_written(run_server):
     assert ["captured", "extracted", "indexed", "consolidated"] == stages
     assert 1 == len(events)
     assert "x-cortex-replay: true" in done.stdout
+    assert re.search(r'"context_block":"[^"]*200', done.stdout), "the recall finds it"
+    assert re.search(r'"answer":"[^"]*200', done.stdout), "and so does the answer"
     assert '"status":"healthy"' in done.stdout
