@@ -45,10 +45,9 @@ def test_an_event_is_announced_stage_by_stage(api, envelope, scope, listen):
     assert ("user:local", "conversation", receipt["wal_offset"]) == tuple(
         said[0][name] for name in ("actor", "modality", "wal_offset")
     )
-    assert {"facts", "entities", "beliefs", "episodes"} == set(said[1]["derived"])
-    assert 1 == said[1]["derived"]["episodes"]
-    assert ["events", "episodes"] == said[2]["layers_indexed"]
-    assert (0, 0, 0) == tuple(
+    assert {"facts": 1, "entities": 2, "beliefs": 0, "episodes": 1} == said[1]["derived"]
+    assert ["events", "episodes", "facts", "beliefs"] == said[2]["layers_indexed"]
+    assert (1, 0, 0) == tuple(
         said[3][name] for name in ("beliefs_updated", "conflicts_resolved", "superseded_facts")
     )
 
