@@ -31,8 +31,10 @@ class Question:
     """Words that carry meaning, lower case, in order; the index stems them."""
     gist: str
     """What is embedded: the bare question, in the first person when it names one participant."""
-    about: frozenset[str] = frozenset()
-    """Actors the question names."""
+    about: tuple[str, ...] = ()
+    """Actors the question names, in this order."""
+    expects: frozenset[str] = frozenset()
+    """Words of the sort an answer should have: a time to a when, a number to a how many."""
     spans: tuple[Span, ...] = ()
     """Periods it names: a soft boost, never a filter."""
     is_first_person: bool = False
@@ -98,6 +100,7 @@ class Pool:
     matches: Any  # float32[n, q]
     is_spelled: Any  # bool[n]: its words are known; not those of a text too long to match by them
     importance: Any  # float32[q], sums to 1
+    expected: Any  # float32[n]: how like the sort of word that is expected its best word is
     channels: Mapping[str, Any]  # float32[n] each
     actors: Sequence[str]
     roles: Sequence[str]

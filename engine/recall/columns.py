@@ -62,8 +62,9 @@ class Asked:
 
     vector: Any  # float32[d], or None
     words: Words
+    expected: Words
     embedder: Embedder
-    near: int
+    near: int = 0
     """How many of the best of each channel bring their neighbours along."""
 
 
@@ -80,6 +81,7 @@ def pool_of(layer: Layer, places: Sequence[Place], scored: Sequence[Scored], ask
     role, roles = _renumbered([(part.of("role"), part.block.roles) for part in parts])
     pieces = _joined([part.pieces() for part in parts], np.int32)
     lengths = _joined([part.lengths() for part in parts], np.int64)
+    met = matches(asked.words.and_also(asked.expected), pieces, lengths, asked.embedder)
     return Pool(
         layer=layer,
         raws=[part.block.raws[row] for part in parts for row in part.rows.tolist()],
@@ -98,9 +100,10 @@ def pool_of(layer: Layer, places: Sequence[Place], scored: Sequence[Scored], ask
         is_question=_joined([part.of("is_question") for part in parts], np.bool_),
         vectors=vectors,
         neighbours=_joined([part.neighbours for part in parts], np.int64, 2),
-        matches=matches(asked.words, pieces, lengths, asked.embedder),
+        matches=met[:, : len(asked.words)],
         is_spelled=lengths > 0,
         importance=importance(asked.words, [_sample(block) for block in blocks]),
+        expected=met[:, len(asked.words) :].max(axis=1, initial=0),
         channels={
             "words": _joined([part.scores("words") for part in parts], np.float32),
             "meaning": _meaning(parts, vectors, asked.vector),

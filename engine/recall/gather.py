@@ -5,7 +5,7 @@ out as columns, with what was said just before and after.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from engine.recall.candidates import Candidates, Question, Reach, Sources, Window
@@ -48,8 +48,13 @@ def gather(
         hits |= search.ask(question, vector, derived)
     if "events" in layers:
         lent = search.lent(hits["facts"])
-    asked = Asked(vector, words_of(question.terms, sources.embedder), sources.embedder, 0)
-    near = Asked(vector, asked.words, sources.embedder, reach.neighbours)
+    asked = Asked(
+        vector=vector,
+        words=words_of(question.terms, sources.embedder),
+        expected=words_of(sorted(question.expects), sources.embedder),
+        embedder=sources.embedder,
+    )
+    near = replace(asked, near=reach.neighbours)
     pools = {}
     for layer in layers:
         is_event = layer == "events"

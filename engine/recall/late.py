@@ -31,6 +31,16 @@ class Words:
     def __len__(self) -> int:
         return len(self.starts)
 
+    def and_also(self, others: "Words") -> "Words":
+        """These words, and then the others."""
+        if not len(others):
+            return self
+        return Words(
+            np.concatenate([self.pieces, others.pieces]),
+            np.concatenate([self.starts, others.starts + len(self.pieces)]),
+            np.concatenate([self.vectors.reshape(-1, others.vectors.shape[1]), others.vectors]),
+        )
+
 
 def words_of(terms: Sequence[str], embedder: Embedder) -> Words:
     """The words of a question; none when the model has no pieces."""

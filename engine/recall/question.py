@@ -13,125 +13,20 @@ from typing import Final
 
 from engine.recall.candidates import QueryKind, Question, Span
 from projectors.text import dates
+from projectors.text.stems import word_set
 from schemas import limits
 from schemas.times import from_us, to_us
 
 MACHINES: Final = frozenset({"agent", "service", "system", "tool", "app", "bot"})
 """Types of actors that are nobody; every other actor may be someone who says I."""
 
-STOP: Final = frozenset(
-    [
-        "a",
-        "about",
-        "all",
-        "also",
-        "am",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "being",
-        "but",
-        "by",
-        "can",
-        "could",
-        "d",
-        "did",
-        "do",
-        "does",
-        "doing",
-        "don",
-        "done",
-        "ever",
-        "for",
-        "from",
-        "get",
-        "got",
-        "had",
-        "has",
-        "have",
-        "having",
-        "he",
-        "her",
-        "hers",
-        "him",
-        "his",
-        "how",
-        "i",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "just",
-        "ll",
-        "m",
-        "may",
-        "me",
-        "might",
-        "mine",
-        "my",
-        "no",
-        "nor",
-        "not",
-        "of",
-        "on",
-        "or",
-        "our",
-        "ours",
-        "out",
-        "over",
-        "own",
-        "re",
-        "s",
-        "shall",
-        "she",
-        "should",
-        "so",
-        "some",
-        "such",
-        "t",
-        "than",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "those",
-        "to",
-        "too",
-        "up",
-        "us",
-        "ve",
-        "very",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "while",
-        "who",
-        "whom",
-        "whose",
-        "why",
-        "will",
-        "with",
-        "would",
-        "you",
-        "your",
-        "yours",
-    ]
+STOP: Final = word_set(
+    "a about all also am an and any are as at be been being but by can could d did do does doing "
+    "don done ever for from get got had has have having he her hers him his how i if in into is it "
+    "its just ll m may me might mine my no nor not of on or our ours out over own re s shall she "
+    "should so some such t than that the their them then there these they this those to too up us "
+    "ve very was we were what when where which while who whom whose why will with would you your "
+    "yours"
 )
 """Words that say nothing about what is asked."""
 
@@ -191,6 +86,21 @@ _KINDS: Final[Sequence[tuple[QueryKind, re.Pattern[str]]]] = (
         ),
     ),
 )
+_TIMES: Final = word_set(
+    "yesterday today tomorrow week weekend month year ago monday friday january june recently"
+)
+_NUMBERS: Final = word_set("one two three four five ten twenty hundred several once twice 2 3 5 10")
+_EXPECTED: Final[Sequence[tuple[re.Pattern[str], frozenset[str]]]] = (
+    (
+        re.compile(
+            r"^\W*when\b|\bhow (?:long|recent)"
+            r"|\b(?:what|which) (?:date|day|week|month|year|time)\b",
+            re.IGNORECASE,
+        ),
+        _TIMES,
+    ),
+    (re.compile(r"\bhow (?:many|much|old|often|far|big)\b", re.IGNORECASE), _NUMBERS),
+)
 _YEARS_BACK: Final = 10
 
 
@@ -206,6 +116,7 @@ def read_question(text: str, now_us: int) -> Question:
         is_first_person=_FIRST_PERSON.search(text) is not None,
         asks_assistant=_ASSISTANT.search(text) is not None,
         wants_current=_CURRENT.search(text) is not None,
+        expects=next((words for asks, words in _EXPECTED if asks.search(text)), frozenset()),
     )
 
 
@@ -217,16 +128,20 @@ def addressed(question: Question, actors: Iterable[str]) -> Question:
     named = _named(question.text, _names(actors))
     if not named:
         return question
-    about = frozenset(named)
     used = {word for names in named.values() for name in names for word in name.split()}
     terms = tuple(term for term in question.terms if term not in used)
-    humans = [actor for actor in about if actor.partition(":")[0] not in MACHINES]
+    humans = [actor for actor in named if actor.partition(":")[0] not in MACHINES]
     gist = question.text
-    if len(about) == 1 and humans:
+    if len(named) == 1 and humans:
         for name in sorted(named[humans[0]], key=len, reverse=True):
             gist = _first_person(gist, name)
-    kind = "multi_hop" if len(humans) > 1 and question.kind == "lookup" else question.kind
-    return replace(question, about=about, terms=terms or question.terms, gist=gist, kind=kind)
+    return replace(
+        question,
+        about=tuple(named),
+        terms=terms or question.terms,
+        gist=gist,
+        kind="multi_hop" if len(humans) > 1 and question.kind == "lookup" else question.kind,
+    )
 
 
 def kind_of(text: str) -> QueryKind:
@@ -288,15 +203,15 @@ def _names(actors: Iterable[str]) -> Mapping[str, str]:
 
 
 def _named(text: str, names: Mapping[str, str]) -> dict[str, list[str]]:
-    """Actor -> the names by which the text calls it."""
-    said = " ".join(_WORD.findall(text.lower()))
+    """Actor -> the names by which the text calls it; who is named first comes first."""
+    said = f" {' '.join(_WORD.findall(text.lower()))} "
     words = set(said.split())
     found: dict[str, list[str]] = {}
     for name, actor in names.items():
-        first = name.partition(" ")[0]
-        if first in words and (first == name or f" {name} " in f" {said} "):
+        if name.partition(" ")[0] in words and f" {name} " in said:
             found.setdefault(actor, []).append(name)
-    return found
+    first = {actor: min(said.index(f" {name} ") for name in some) for actor, some in found.items()}
+    return dict(sorted(found.items(), key=lambda item: first[item[0]]))
 
 
 def _first_person(text: str, name: str) -> str:

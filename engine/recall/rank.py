@@ -25,21 +25,22 @@ Floats = NDArray[np.float32]
 class Weights:
     """How much each feature counts, in standard deviations or, for a prior, as it is."""
 
-    words: float = 0.1
-    words_beside: tuple[float, float, float, float] = (0.1, 0.15, 0.15, 0.1)
-    words_session: float = 0.3
-    meaning: float = 0.4
-    meaning_beside: tuple[float, float, float, float] = (0.1, 0.2, 0.1, 0.0)
+    words: float = 0.15
+    words_beside: tuple[float, float, float, float] = (0.1, 0.1, 0.1, 0.1)
+    words_session: float = 0.2
+    meaning: float = 0.1
+    meaning_beside: tuple[float, float, float, float] = (0.0, 0.1, 0.1, 0.0)
     meaning_session: float = 0.1
-    exchange: float = 0.3
-    late: float = 0.3
-    late_around: float = 0.8
+    exchange: float = 0.6
+    late: float = 0.2
+    late_around: float = 0.5
     lent: float = 0.1
+    expected: float = 1.5
     speaker: float = 3.0
-    role: float = 2.0
-    dated: float = 2.0
-    short: float = -1.0
-    asks: float = -1.0
+    role: float = 3.0
+    dated: float = 3.0
+    short: float = -0.6
+    asks: float = -0.8
     current: float = 0.5
 
 
@@ -57,6 +58,9 @@ SESSION_BEST: Final = 3
 
 SHORT_WORDS: Final = 8
 """Fewer words seldom say anything that could be asked for."""
+
+SUBJECT: Final = 1 / 3
+"""Where everybody is named, who is named first is more likely the one who spoke."""
 
 SAME: Final = 0.985
 """Cosine from which two candidates say the same, if they are of about one length."""
@@ -82,22 +86,32 @@ def _features(pool: Pool, question: Question, weights: Weights) -> dict[str, Flo
         return {}
     beside = _positions(pool)
     sessions = _Sessions(pool.session)
+    # An assistant's reply says again what it was asked: then neighbours lend nothing new.
+    among_people = "assistant" not in pool.roles
     parts: dict[str, Floats] = {}
     for name in ("words", "meaning"):
         channel = pool.channels[name]
-        parts[name] = getattr(weights, name) * standard(channel)
+        # No hit by words is 0, and no neighbour too; a cosine of 0 would be a bad one.
         centred = channel - channel.mean() if name == "meaning" else channel
-        parts[f"{name}_beside"] = np.zeros(len(pool), np.float32)
-        for side, weight in enumerate(getattr(weights, f"{name}_beside")):
-            lent = _at(centred, beside[:, side])
-            parts[f"{name}_beside"] += weight * standard(lent)
+        parts[name] = getattr(weights, name) * standard(channel)
         session = standard(sessions.best(centred))
         parts[f"{name}_session"] = getattr(weights, f"{name}_session") * session
+        if among_people:
+            parts[f"{name}_beside"] = _beside(centred, beside, getattr(weights, f"{name}_beside"))
     parts["exchange"] = weights.exchange * standard(pool.channels["exchange"])
     parts["lent"] = weights.lent * standard(pool.channels["lent"])
     if pool.matches.shape[1]:
         parts |= _late(pool, beside, sessions, weights)
     return parts | _priors(pool, question, weights)
+
+
+def _beside(values: Any, beside: Any, weights: Sequence[float]) -> Floats:
+    """What the neighbours on each side lend."""
+    found = np.zeros(len(values), np.float32)
+    for side, weight in enumerate(weights):
+        if weight:
+            found += weight * standard(_at(values, beside[:, side]))
+    return found
 
 
 def _late(pool: Pool, beside: Any, sessions: "_Sessions", weights: Weights) -> dict[str, Floats]:
@@ -125,6 +139,7 @@ def _priors(pool: Pool, question: Question, weights: Weights) -> dict[str, Float
         "speaker": weights.speaker * _speaker(pool, question),
         "role": weights.role * _role(pool, question),
         "dated": weights.dated * _dated(pool, question),
+        "expected": weights.expected * pool.expected,
     }
     if pool.layer == "events":
         parts["short"] = weights.short * (pool.words < SHORT_WORDS)
@@ -135,14 +150,16 @@ def _priors(pool: Pool, question: Question, weights: Weights) -> dict[str, Float
 
 
 def _speaker(pool: Pool, question: Question) -> Any:
-    """1 where whoever is asked about spoke; nothing when everybody is, or nobody."""
+    """1 where whoever is asked about spoke; a little of that where everybody is asked about."""
     humans = {
         at for at, name in enumerate(pool.actors) if name and name.partition(":")[0] not in MACHINES
     }
-    named = {at for at, name in enumerate(pool.actors) if name in question.about}
-    if not named or humans <= named:
+    named = [list(pool.actors).index(name) for name in question.about if name in pool.actors]
+    if not named or humans == set(named[:1]):
         return np.zeros(len(pool))
-    return np.isin(pool.actor, list(named)).astype(np.float32)
+    if humans <= set(named):
+        return SUBJECT * (pool.actor == named[0])
+    return np.isin(pool.actor, named).astype(np.float32)
 
 
 def _role(pool: Pool, question: Question) -> Any:
