@@ -65,12 +65,16 @@ class Base(Protocol):
 
 @dataclass(frozen=True)
 class Projector:
-    """A named, versioned projection. A new version is built beside the old from the log."""
+    """A named, versioned projection. A new version is built beside the old from the log.
+
+    One that follows directives alone is not asked about experiences, which are nearly all entries.
+    """
 
     name: str
     version: int
     tables: Mapping[str, type[msgspec.Struct]]
     project: Callable[[Entry, View], Iterable[Change]]
+    reads_experiences: bool = True
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from projectors.base import Change, Overlay, Projector, Put, Stage
 from projectors.derives import back_pointers
-from schemas.entry import Entry
+from schemas.entry import Entry, Experience
 
 Skips = frozenset[tuple[str, int]]
 """What replay must leave out: (projector or stage name, offset), from parks and cancellations."""
@@ -59,7 +59,10 @@ def fold_inline(entry: Entry, projectors: Iterable[Projector], overlay: Overlay)
     """Changes of the inline projectors, taken into the overlay."""
     view = overlay.of(entry.tenant_no)
     changes: list[Change] = []
+    is_experience = isinstance(entry.body, Experience)
     for projector in projectors:
+        if is_experience and not projector.reads_experiences:
+            continue
         for change in tuple(projector.project(entry, view)):
             overlay.apply(entry.tenant_no, change)
             changes.append(change)
@@ -93,7 +96,10 @@ def _run_stage(entry: Entry, stage: Stage, overlay: Overlay, skips: Skips) -> St
     if not stage.projectors:
         return report
     view = overlay.of(entry.tenant_no)
+    is_experience = isinstance(entry.body, Experience)
     for projector in stage.projectors:
+        if is_experience and not projector.reads_experiences:
+            continue
         if skips and (projector.name, entry.offset) in skips:
             report.parked += (projector.name,)
             continue

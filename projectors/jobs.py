@@ -102,4 +102,6 @@ def _moved(row: JobRow, command: MoveJob | CancelJob | EndJob) -> JobRow:
     )
 
 
-JOBS = Projector(name="jobs", version=1, tables={"jobs": JobRow}, project=project)
+JOBS = Projector(
+    name="jobs", version=1, tables={"jobs": JobRow}, project=project, reads_experiences=False
+)

@@ -32,4 +32,10 @@ def project(entry: Entry, view: View) -> Iterator[Change]:
             return
 
 
-PHRASES = Projector(name="phrases", version=1, tables={"phrases": PhraseRow}, project=project)
+PHRASES = Projector(
+    name="phrases",
+    version=1,
+    tables={"phrases": PhraseRow},
+    project=project,
+    reads_experiences=False,
+)

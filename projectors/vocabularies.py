@@ -65,7 +65,9 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "vocabularies_active": ActiveVocabularies,
 }
 
-VOCABULARIES = Projector(name="vocabularies", version=1, tables=_TABLES, project=project)
+VOCABULARIES = Projector(
+    name="vocabularies", version=1, tables=_TABLES, project=project, reads_experiences=False
+)
 VOCABULARIES_INLINE = Projector(
-    name="vocabularies_inline", version=1, tables=_TABLES, project=project
+    name="vocabularies_inline", version=1, tables=_TABLES, project=project, reads_experiences=False
 )
