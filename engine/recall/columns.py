@@ -117,24 +117,32 @@ def pool_of(layer: Layer, places: Sequence[Place], scored: Sequence[Scored], ask
 
 def neighbours_of(block: Block, rows: Rows) -> Rows:
     """int64[n, 4]: the rows on each of the SIDES in the same session; -1 where there is none."""
-    count = len(block.raws)
     found = np.full((len(rows), len(SIDES)), -1, np.int64)
-    session, observed = block.session[rows], block.observed_us[rows]
     for sign, near, far in ((-1, 1, 0), (1, 2, 3)):
         met = np.zeros(len(rows), np.int64)
+        looking = np.arange(len(rows))
         for step in range(1, _LOOK_ROWS + 1):
-            at = rows + sign * step
-            is_inside = (at >= 0) & (at < count)
-            at = np.where(is_inside, at, rows)
-            is_close = (session > 0) | (np.abs(block.observed_us[at] - observed) <= _PAUSE_US)
-            is_same = is_inside & is_close & (block.session[at] == session)
-            met += is_same
-            for nth, side in ((1, near), (2, far)):
-                is_it = is_same & (met == nth)
-                found[is_it, side] = at[is_it]
-            if (met >= 2).all():
+            at = rows[looking] + sign * step
+            is_inside = (at >= 0) & (at < len(block.raws))
+            looking, at = looking[is_inside], at[is_inside]
+            is_same = _stand_together(block, rows[looking], at)
+            same, there = looking[is_same], at[is_same]
+            found[same, np.where(met[same] == 0, near, far)] = there
+            met[same] += 1
+            looking = looking[met[looking] < 2]
+            if not len(looking):
                 break
     return found
+
+
+def _stand_together(block: Block, rows: Rows, others: Rows) -> Any:
+    """Whether each pair is of one session; without sessions, whether no pause lies between."""
+    session = block.session[rows]
+    is_same = block.session[others] == session
+    if (session == 0).any():
+        apart = np.abs(block.observed_us[others] - block.observed_us[rows])
+        is_same &= (session > 0) | (apart <= _PAUSE_US)
+    return is_same
 
 
 class _Part:

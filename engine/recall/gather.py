@@ -44,8 +44,7 @@ def gather(
     if "events" in layers:
         derived = list(dict.fromkeys(("facts", *derived)))
         hits |= search.ask(question, vector, ["events"])
-    if derived:
-        hits |= search.ask(question, vector, derived)
+    hits |= search.ask(question, vector, derived)
     if "events" in layers:
         lent = search.lent(hits["facts"])
     asked = Asked(
@@ -129,7 +128,10 @@ class _Search:
             return None
 
     def ask(self, question: Question, vector: Any, layers: Sequence[Layer]) -> dict[Layer, _Hits]:
-        """The best of both channels, over these layers together."""
+        """The best of both channels, over these layers together; one that is empty is not asked."""
+        asked, layers = layers, [layer for layer in layers if self.places(layer)]
+        if not layers:
+            return {layer: _Hits([], []) for layer in asked}
         sources, until_us = self._sources, self._window.recorded_until_us
         query = " ".join(question.terms)
 
@@ -160,7 +162,7 @@ class _Search:
                 [hit for hit in words if hit.layer == layer],
                 [hit for hit in meaning if hit.layer == layer],
             )
-            for layer in layers
+            for layer in asked
         }
 
     def _wide_enough(self, search: Callable[[int], list[Hit]], wanted: int) -> list[Hit]:
@@ -204,7 +206,11 @@ class _Search:
     def _by_place(
         self, layer: Layer, scores: Iterable[tuple[bytes, float]]
     ) -> list[dict[int, float]]:
-        found: list[dict[int, float]] = [{} for _ in self.places(layer)]
+        places = self.places(layer)
+        if len(places) == 1:
+            rows = ((places[0].row_of(raw), score) for raw, score in scores)
+            return [{row: score for row, score in rows if row is not None}]
+        found: list[dict[int, float]] = [{} for _ in places]
         for raw, score in scores:
             place = self._find(layer, raw)
             if place is not None:

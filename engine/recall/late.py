@@ -74,25 +74,43 @@ def importance(words: Words, samples: Sequence[tuple[Any, int]]) -> Floats:
 
 def matches(words: Words, pieces: Any, lengths: Any, embedder: Embedder) -> Floats:
     """float32[n, q]: how well each text meets each word; `lengths` cuts `pieces` into n texts."""
-    found = np.zeros((len(lengths), len(words)), np.float32)
+    found = np.zeros((len(words), len(lengths)), np.float32)
     filled = lengths > 0
     if not len(words) or not filled.any():
-        return found
+        return found.T
     starts = (np.cumsum(lengths) - lengths)[filled]
     # Most pieces stand in many texts: each is compared once.
     size = int(pieces.max()) + 1
     distinct = np.flatnonzero(np.bincount(pieces, minlength=size))
     place = np.empty(size, np.int64)
     place[distinct] = np.arange(len(distinct))
-    inverse = place[pieces]
     rows = embedder.token_vectors(distinct)
-    begins = embedder.begins_word(distinct)[inverse]
+    begins = embedder.begins_word(distinct)[place[pieces]]
     begins[starts] = True
     first = np.flatnonzero(begins)
-    dots = np.add.reduceat((rows @ words.vectors.T)[inverse], first, axis=0)
+    dots, squares = _summed(
+        words.vectors @ rows.T,
+        np.einsum("ij,ij->i", rows, rows),
+        place[pieces],
+        first,
+    )
     # Pieces of one word are next to orthogonal, so the length of their sum is that of a diagonal.
-    squares = np.add.reduceat(np.einsum("ij,ij->i", rows, rows)[inverse], first)
-    likeness = dots / np.sqrt(np.maximum(squares, 1e-9))[:, None]
-    likeness[likeness < FLOOR] = 0
-    found[filled] = np.maximum.reduceat(likeness, np.searchsorted(first, starts), axis=0)
-    return np.minimum(found, 1)
+    dots /= np.sqrt(np.maximum(squares, 1e-9))
+    dots[dots < FLOOR] = 0
+    found[:, filled] = np.maximum.reduceat(dots, np.searchsorted(first, starts), axis=1)
+    return np.minimum(found, 1).T
+
+
+def _summed(dots: Floats, squares: Floats, pieces: Any, first: Any) -> tuple[Floats, Floats]:
+    """Of each word the sum over its pieces; `first` says where words begin. Most have one piece."""
+    dots_of, squares_of = dots[:, pieces[first]], squares[pieces[first]]
+    count = np.diff(np.append(first, len(pieces)))
+    longer = np.flatnonzero(count > 1)
+    at = 1
+    while len(longer):
+        more = pieces[first[longer] + at]
+        dots_of[:, longer] += dots[:, more]
+        squares_of[longer] += squares[more]
+        at += 1
+        longer = longer[count[longer] > at]
+    return dots_of, squares_of

@@ -6,7 +6,7 @@ session, lends it some of its score. Everything that suits one kind of log only 
 what the candidates themselves show, never by a name. bench/quality has the measurements.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, overload
 
@@ -65,7 +65,7 @@ SUBJECT: Final = 1 / 3
 SAME: Final = 0.985
 """Cosine from which two candidates say the same, if they are of about one length."""
 
-DUPLICATES_AMONG: Final = 100
+DUPLICATES_AMONG: Final = 60
 """So many of the best are compared with each other."""
 
 _DAY_US: Final = 86_400_000_000
@@ -80,6 +80,30 @@ def rank(candidates: Candidates, weights: Weights = WEIGHTS) -> Mapping[Layer, S
     }
 
 
+class _Sum:
+    """Standard scores with their weights, standardised together."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._weights: list[float] = []
+        self._columns: list[Any] = []
+
+    def add(self, name: str, weight: float, column: Any) -> None:
+        """A feature, or a share of one that was added before."""
+        if weight:
+            self._names.append(name)
+            self._weights.append(weight)
+            self._columns.append(column)
+
+    def parts(self) -> dict[str, Floats]:
+        """What each feature adds."""
+        found: dict[str, Floats] = {}
+        scores = standard(np.stack(self._columns)) * np.array(self._weights, np.float32)[:, None]
+        for name, score in zip(self._names, scores, strict=True):
+            found[name] = found[name] + score if name in found else score
+        return found
+
+
 def _features(pool: Pool, question: Question, weights: Weights) -> dict[str, Floats]:
     """What each feature adds to the score of each candidate."""
     if not len(pool):
@@ -88,30 +112,22 @@ def _features(pool: Pool, question: Question, weights: Weights) -> dict[str, Flo
     sessions = _Sessions(pool.session)
     # An assistant's reply says again what it was asked: then neighbours lend nothing new.
     among_people = "assistant" not in pool.roles
-    parts: dict[str, Floats] = {}
+    total = _Sum()
     for name in ("words", "meaning"):
         channel = pool.channels[name]
         # No hit by words is 0, and no neighbour too; a cosine of 0 would be a bad one.
         centred = channel - channel.mean() if name == "meaning" else channel
-        parts[name] = getattr(weights, name) * standard(channel)
-        session = standard(sessions.best(centred))
-        parts[f"{name}_session"] = getattr(weights, f"{name}_session") * session
+        total.add(name, getattr(weights, name), channel)
+        total.add(f"{name}_session", getattr(weights, f"{name}_session"), sessions.best(centred))
         if among_people:
-            parts[f"{name}_beside"] = _beside(centred, beside, getattr(weights, f"{name}_beside"))
-    parts["exchange"] = weights.exchange * standard(pool.channels["exchange"])
-    parts["lent"] = weights.lent * standard(pool.channels["lent"])
+            for side, weight in enumerate(getattr(weights, f"{name}_beside")):
+                total.add(f"{name}_beside", weight, _at(centred, beside[:, side]))
+    total.add("exchange", weights.exchange, pool.channels["exchange"])
+    total.add("lent", weights.lent, pool.channels["lent"])
+    parts = total.parts()
     if pool.matches.shape[1]:
         parts |= _late(pool, beside, sessions, weights)
     return parts | _priors(pool, question, weights)
-
-
-def _beside(values: Any, beside: Any, weights: Sequence[float]) -> Floats:
-    """What the neighbours on each side lend."""
-    found = np.zeros(len(values), np.float32)
-    for side, weight in enumerate(weights):
-        if weight:
-            found += weight * standard(_at(values, beside[:, side]))
-    return found
 
 
 def _late(pool: Pool, beside: Any, sessions: "_Sessions", weights: Weights) -> dict[str, Floats]:
@@ -123,11 +139,11 @@ def _late(pool: Pool, beside: Any, sessions: "_Sessions", weights: Weights) -> d
     around = np.maximum(own, AROUND_SESSION * sessions.most(own))
     for side, share in enumerate(AROUND):
         around = np.maximum(around, share * _at(own, beside[:, side]))
-    among = pool.is_spelled
-    return {
-        "late": weights.late * standard(own @ pool.importance, among),
-        "late_around": weights.late_around * standard(around @ pool.importance, among),
-    }
+    met = np.stack([own @ pool.importance, around @ pool.importance])
+    scores = np.zeros_like(met)
+    if pool.is_spelled.any():
+        scores[:, pool.is_spelled] = standard(met[:, pool.is_spelled])
+    return {"late": weights.late * scores[0], "late_around": weights.late_around * scores[1]}
 
 
 # ── priors ───────────────────────────────────────────────────────────────────────────────────
@@ -191,16 +207,12 @@ def _dated(pool: Pool, question: Question) -> Any:
 # ── columns ──────────────────────────────────────────────────────────────────────────────────
 
 
-def standard(values: Any, among: Any = None) -> Floats:
-    """Standard scores; with `among`, of those rows, and the others are average."""
-    if among is None:
-        spread = values.std()
-        scaled: Floats = ((values - values.mean()) / (spread + _EPSILON)).astype(np.float32)
-        return scaled
-    found = np.zeros(len(values), np.float32)
-    if among.any():
-        found[among] = standard(values[among])
-    return found
+def standard(values: Any) -> Floats:
+    """Standard scores along the last axis."""
+    centred = values - values.mean(axis=-1, keepdims=True)
+    spread = np.sqrt(np.einsum("...i,...i->...", centred, centred) / values.shape[-1])
+    scaled: Floats = (centred / (spread[..., None] + _EPSILON)).astype(np.float32, copy=False)
+    return scaled
 
 
 def _positions(pool: Pool) -> Any:
@@ -247,6 +259,27 @@ class _Sessions:
 
 
 # ── the ranked ───────────────────────────────────────────────────────────────────────────────
+
+
+class _Parts(Mapping[str, float]):
+    """What each feature added to one candidate, looked up when somebody asks."""
+
+    __slots__ = ("_added", "_names")
+
+    def __init__(self, names: tuple[str, ...], added: Any) -> None:
+        self._names = names
+        self._added = added
+
+    def __getitem__(self, name: str) -> float:
+        if name not in self._names:
+            raise KeyError(name)
+        return float(self._added[self._names.index(name)])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def _ranked(pool: Pool, parts: Mapping[str, Floats]) -> Sequence[Ranked]:
