@@ -305,7 +305,7 @@ class Indexer:
         """The generation, if it can be followed from where it is."""
         if generation is None:
             return None
-        furthest = max(generation.text.watermark(), generation.vectors.watermark())
+        furthest = max(generation.text.furthest(), generation.vectors.watermark())
         fed = max(generation.watermark(), generation.feed_after)
         is_ahead = furthest > self._log.head()
         is_lost = fed < self._target() - limits.FEED_ENTRIES_KEPT

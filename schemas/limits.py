@@ -432,7 +432,11 @@ LATE_WORDS_MAX: Final = 100
 """Words up to which a text's tokens are kept for late interaction: longer ones match anything."""
 
 TEXT_HEAP_BYTES: Final = 32 * MIB
-"""What the writer of the text index may hold before it writes a segment."""
+"""What the writer of events may hold before it writes a segment; that of records half of it."""
+
+TEXT_LAG_MAX: Final = 1024
+"""Entries without a document after which the text index writes how far it is: what is looked at
+again after a crash at most."""
 
 TEXT_SPARE_HITS: Final = 32
 """Hits fetched beyond those wanted, since passages of one record are one hit."""

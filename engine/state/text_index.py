@@ -1,14 +1,16 @@
 """Which documents hold these words?  BM25 over stems, kept by tantivy in files of one generation.
 
-The index follows the log and says how far it is: the watermark is a document of its own, replaced
-in the commit that makes it true, so after a crash it is exactly right. A user's text is never read
-as query syntax: it is cut into terms here. Filters are clauses worth nothing, so that they leave
-every score as it is.
+Events and records have a shelf each: what is derived repeats the words of what happened, and one
+statistic for both would make the words that matter look common. A shelf says how far it is: the
+watermark is a document of its own, replaced in the commit that makes it true, so after a crash it
+is exactly right. A user's text is never read as query syntax: it is cut into terms here. Filters
+are clauses worth nothing, so that they leave every score as it is.
 """
 
 import contextlib
 import re
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +20,7 @@ from tantivy import Occur, Query
 from engine.state.index import LAYERS, Document, Hit, Layer
 from schemas import limits
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 """Of the fields and of how text is cut: another number is another generation."""
 
 _ANALYZER: Final = "strata"
@@ -67,6 +69,7 @@ def _schema() -> Any:
     builder.add_unsigned_field("recorded", fast=True)
     builder.add_unsigned_field("mark", indexed=True)
     builder.add_unsigned_field("watermark", fast=True)
+    builder.add_unsigned_field("other", fast=True)
     return builder.build()
 
 
@@ -87,29 +90,27 @@ def terms_of(query: str) -> list[str]:
     return found[: limits.QUERY_TERMS_MAX]
 
 
-class TantivyText:
-    """One generation of the text index: one writer, any number of readers."""
+class Shelf:
+    """One index of tantivy: one writer, any number of readers."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None, heap_bytes: int) -> None:
         """Open the files in a folder, made when they are not there; None keeps them in memory."""
         with _failing("cannot be opened"):
+            if folder is not None:
+                folder.mkdir(mode=0o700, exist_ok=True)
             self._index = tantivy.Index(_SCHEMA, None if folder is None else str(folder))
             self._index.register_tokenizer(_ANALYZER, _ANALYZE)
             self._index.config_reader("manual")
-            self._writer: Any = self._index.writer(limits.TEXT_HEAP_BYTES, 1)
+            self._writer: Any = self._index.writer(heap_bytes, 1)
             self._index.reload()
-            self._watermark = self._read_watermark()
+            self.watermark, self.other = self._read_marks()
         self.pending = 0
 
-    # ── writing ──────────────────────────────────────────────────────────────────────────────
-
-    def add(self, documents: Iterable[Document]) -> None:
-        """Take documents in; they are found after the next `commit`."""
+    def add(self, document: Document) -> None:
+        """Take a document in; it is found after the next `commit`."""
         with _failing("does not take documents"):
-            for document in documents:
-                if document.text:
-                    self._writer.add_document(_encode(document))
-                    self.pending += 1
+            self._writer.add_document(_encode(document))
+        self.pending += 1
 
     def remove(self, tenant_no: int, layer: Layer, raw: bytes) -> None:
         """No document of this record is found after the next `commit`, but those added later."""
@@ -117,18 +118,22 @@ class TantivyText:
             self._writer.delete_documents_by_query(_named(tenant_no, layer, raw))
         self.pending += 1
 
-    def commit(self, watermark: int) -> None:
-        """Everything up to this offset is in: durable, and seen by the next search."""
+    def commit(self, watermark: int, other: int) -> None:
+        """Everything up to this offset is in: durable, and seen by the next search.
+
+        `other` is where the other shelf was committed last when this is true of both.
+        """
         with _failing("does not commit"):
             # By query: by term, a plain number is taken for a signed one and nothing is deleted.
             self._writer.delete_documents_by_query(_term("mark", _MARK))
             mark = tantivy.Document()
             mark.add_unsigned("mark", _MARK)
             mark.add_unsigned("watermark", watermark)
+            mark.add_unsigned("other", other)
             self._writer.add_document(mark)
             self._writer.commit()
             self._index.reload()
-        self._watermark, self.pending = watermark, 0
+        self.watermark, self.other, self.pending = watermark, other, 0
 
     def close(self) -> None:
         """Let go of the files; what was not committed is forgotten."""
@@ -138,23 +143,108 @@ class TantivyText:
                 writer.rollback()
                 writer.wait_merging_threads()
 
+    def counts(self) -> tuple[int, int]:
+        """How many documents can be found, and how many segments a search visits."""
+        with _failing("cannot be read"):
+            searcher = self._index.searcher()
+            return max(0, searcher.num_docs - 1), searcher.num_segments  # one is the watermark
+
+    def search(self, query: Any, most: int) -> list[Hit]:
+        """The best matches, best first."""
+        with _failing("cannot be searched"):
+            searcher = self._index.searcher()
+            return _hits(searcher, searcher.search(query, most, count=False).hits)
+
+    def _read_marks(self) -> tuple[int, int]:
+        searcher = self._index.searcher()
+        found = searcher.search(_term("mark", _MARK), 1, count=False).hits
+        if not found:
+            return 0, 0
+        names = ("watermark", "other")
+        marks = [searcher.fast_field_values(name, [found[0][1]])[0] for name in names]
+        return int(marks[0] or 0), int(marks[1] or 0)
+
+
+class TantivyText:
+    """One generation of the text index: a shelf of events and one of records."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """Open the files in a folder, made when they are not there; None keeps them in memory."""
+        heap = limits.TEXT_HEAP_BYTES
+        self._events = Shelf(None if folder is None else folder / "events", heap)
+        try:
+            self._records = Shelf(None if folder is None else folder / "records", heap // 2)
+        except TextIndexFailed:
+            self._events.close()
+            raise
+        self._shelves = (self._events, self._records)
+        self._watermark = _common(self._events, self._records)
+        self._helper = ThreadPoolExecutor(1, thread_name_prefix="text-commit")
+
+    # ── writing ──────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def pending(self) -> int:
+        """How many changes wait for a commit."""
+        return sum(shelf.pending for shelf in self._shelves)
+
+    def add(self, documents: Iterable[Document]) -> None:
+        """Take documents in; they are found after the next `commit`."""
+        for document in documents:
+            shelf = self._shelf(document.layer)
+            # After a crash a shelf may be ahead of the other: an event it has comes again then.
+            is_there = document.layer == "events" and document.offset <= shelf.watermark
+            if document.text and not is_there:
+                shelf.add(document)
+
+    def remove(self, tenant_no: int, layer: Layer, raw: bytes) -> None:
+        """No document of this record is found after the next `commit`, but those added later."""
+        self._shelf(layer).remove(tenant_no, layer, raw)
+
+    def commit(self, watermark: int) -> None:
+        """Everything up to this offset is in, and seen by the next search.
+
+        A shelf with nothing new is not written: the other one says that it had nothing new.
+        """
+        events, records = self._shelves
+        if events.pending and records.pending:
+            # Two commits wait for the disk at the same time, and not one after the other.
+            other = self._helper.submit(records.commit, watermark, watermark)
+            try:
+                events.commit(watermark, watermark)
+            finally:
+                other.result()
+        elif records.pending:
+            records.commit(watermark, events.watermark)
+        elif events.pending or watermark - _common(events, records) >= limits.TEXT_LAG_MAX:
+            events.commit(watermark, records.watermark)
+        self._watermark = watermark
+
+    def close(self) -> None:
+        """Let go of the files; what was not committed is forgotten."""
+        self._helper.shutdown()
+        try:
+            self._events.close()
+        finally:
+            self._records.close()
+
     # ── reading ──────────────────────────────────────────────────────────────────────────────
 
     def watermark(self) -> int:
         """Every entry up to this offset can be found."""
         return self._watermark
 
+    def furthest(self) -> int:
+        """The last entry that either shelf knows of."""
+        return max(shelf.watermark for shelf in self._shelves)
+
     def documents(self) -> int:
         """How many documents can be found."""
-        with _failing("cannot be read"):
-            count: int = self._index.searcher().num_docs
-        return max(0, count - 1)  # one is the watermark
+        return sum(shelf.counts()[0] for shelf in self._shelves)
 
     def segments(self) -> int:
         """How many segments a search visits."""
-        with _failing("cannot be read"):
-            count: int = self._index.searcher().num_segments
-        return count
+        return sum(shelf.counts()[1] for shelf in self._shelves)
 
     def search(
         self,
@@ -168,29 +258,53 @@ class TantivyText:
     ) -> list[Hit]:
         """The best matches in these scopes; a record with several passages counts by its best."""
         terms = terms_of(query)
-        if not terms or not scope_nos or not layers or limit < 1:
+        if not terms or not scope_nos or limit < 1:
             return []
         clauses = [
             (Occur.Must, _any_of("text", terms)),
             (Occur.Must, _free(_among("place", [_place(tenant_no, no) for no in scope_nos]))),
         ]
-        if len(layers) < len(LAYERS):
-            clauses.append((Occur.Must, _free(_among("layer", [LAYERS.index(x) for x in layers]))))
         if recorded_until_us is not None:
             clauses.append((Occur.Must, _free(_recorded_before(recorded_until_us))))
-        with _failing("cannot be searched"):
-            searcher = self._index.searcher()
-            # Passages of one record are one hit: a few more are fetched than wanted.
-            most = limit + limits.TEXT_SPARE_HITS
-            found = searcher.search(Query.boolean_query(clauses), most, count=False).hits
-            return _hits(searcher, found)[:limit]
+        # Passages of one record are one hit: a few more are fetched than wanted.
+        most = limit + limits.TEXT_SPARE_HITS
+        found: list[Hit] = []
+        if "events" in layers:
+            found += self._events.search(Query.boolean_query(clauses), most)
+        codes = [LAYERS.index(layer) for layer in layers if layer != "events"]
+        if codes:
+            among = (Occur.Must, _free(_among("layer", codes)))
+            found += self._records.search(Query.boolean_query([*clauses, among]), most)
+        # Equal scores come in the order of ids, not of segments, which merges change.
+        found.sort(key=lambda hit: (-hit.score, hit.layer, hit.raw))
+        return found[:limit]
 
-    def _read_watermark(self) -> int:
-        searcher = self._index.searcher()
-        found = searcher.search(_term("mark", _MARK), 1, count=False).hits
-        if not found:
-            return 0
-        return int(searcher.fast_field_values("watermark", [found[0][1]])[0] or 0)
+    def _shelf(self, layer: Layer) -> Shelf:
+        return self._events if layer == "events" else self._records
+
+
+def _common(one: Shelf, two: Shelf) -> int:
+    """How far two shelves are together, by what each said of the other when it was written."""
+    if two.watermark == one.other:
+        return one.watermark
+    if one.watermark == two.other:
+        return two.watermark
+    return min(one.watermark, two.watermark)
+
+
+def documents_with(folder: Path, phrase: str) -> int:
+    """How many documents below a folder have all words of a phrase, removed ones included.
+
+    A word stays in a segment until that is merged, and no `grep` finds it: files are compressed.
+    Nothing is locked, so it can look beside whoever writes.
+    """
+    found = 0
+    words = terms_of(phrase)
+    for shelf in sorted(path.parent for path in folder.rglob("meta.json")) if words else ():
+        with _failing("cannot be looked through"):
+            searcher = tantivy.Index.open(str(shelf)).searcher()
+            found += min(searcher.doc_freq("text", word) for word in words)
+    return found
 
 
 @contextlib.contextmanager
@@ -234,8 +348,7 @@ def _hits(searcher: Any, found: list[tuple[float, Any]]) -> list[Hit]:
         raw = high.to_bytes(8, "big") + low.to_bytes(8, "big")
         if (kind & 0xFF, raw) not in best:
             best[kind & 0xFF, raw] = Hit(LAYERS[kind & 0xFF], raw, score, kind >> 8)
-    # Equal scores come in the order of ids, not of segments, which merges change.
-    return sorted(best.values(), key=lambda hit: (-hit.score, hit.layer, hit.raw))
+    return list(best.values())
 
 
 def _place(tenant_no: int, scope_no: int) -> int:

@@ -79,11 +79,14 @@ def bm25(corpus: list[Document], query: list[str]) -> dict[bytes, float]:
 @QUICK
 @given(corpus=corpora(), query=st.lists(st.sampled_from(WORDS), min_size=1, max_size=4))
 def test_text_is_ranked_by_bm25(corpus, query):
-    """Hits and scores are those of BM25 over every document, whatever the filters leave of them."""
+    """Hits and scores are those of BM25 over all events, or all records, whatever is filtered."""
     index = TantivyText()
     index.add(corpus)
     index.commit(len(corpus))
-    scores = bm25(corpus, terms_of(" ".join(query)))
+    events = [document for document in corpus if document.layer == "events"]
+    records = [document for document in corpus if document.layer != "events"]
+    terms = terms_of(" ".join(query))
+    scores = bm25(events, terms) | bm25(records, terms)
 
     for layers in (LAYERS, LAYERS[:2]):
         found = index.search(1, [1, 2], " ".join(query), layers=layers, limit=100)
@@ -198,6 +201,38 @@ def test_what_is_not_committed_is_forgotten(tmp_path):
     again.close()
 
 
+@pytest.mark.parametrize("commits", [["events"], ["facts"], ["events", "facts"], ["facts"] * 3, []])
+def test_the_watermark_is_that_of_both_shelves(tmp_path, commits):
+    """Events and records are written when they have news; together they say how far both are."""
+    index = TantivyText(tmp_path)
+    for number, layer in enumerate(commits, start=1):
+        index.add([document(number, layer=layer)])
+        index.commit(10 * number)
+    seen = index.watermark()
+    index.close()
+    again = TantivyText(tmp_path)
+
+    assert 10 * len(commits) == seen == again.watermark()
+    again.close()
+
+
+def test_a_crash_between_two_shelves(tmp_path):
+    """One shelf ahead of the other is given nothing twice, and the other all it lacks."""
+    index = TantivyText(tmp_path)
+    both = [document(1), document(1, layer="facts")]
+    index.add(both)
+    index._events.commit(1, 1)
+    index.close()
+    again = TantivyText(tmp_path)
+    before = again.watermark()
+    again.add(both)
+    again.commit(1)
+
+    assert (0, 1) == (before, again.watermark())
+    assert 2 == again.documents()
+    again.close()
+
+
 def test_removing_takes_one_record_of_one_tenant():
     """The same id in another tenant or layer is another record."""
     index = TantivyText()
@@ -231,7 +266,7 @@ def test_damaged_files_are_refused(tmp_path):
     index.add([document(1)])
     index.commit(1)
     index.close()
-    (tmp_path / "meta.json").write_text("{", encoding="ascii")
+    (tmp_path / "records" / "meta.json").write_text("{", encoding="ascii")
 
     with pytest.raises(TextIndexFailed):
         TantivyText(tmp_path)

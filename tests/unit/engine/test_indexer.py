@@ -230,7 +230,7 @@ async def test_a_lost_folder_is_built_anew(rig, tmp_path):
         assert 2 == sum(name.startswith(("blocks@", "places@")) for name in site.kv.families())
 
 
-@pytest.mark.parametrize("damage", ["meta.json", "generation", "segment"])
+@pytest.mark.parametrize("damage", ["events/meta.json", "generation", "segment"])
 async def test_a_damaged_folder_is_built_anew(rig, tmp_path, damage):
     """A folder that cannot be opened, or is another's, is dropped and built anew."""
     async with rig.Site(projection(), index=tmp_path) as site:
@@ -240,7 +240,7 @@ async def test_a_damaged_folder_is_built_anew(rig, tmp_path, damage):
         await site.stop()
         folder = tmp_path / "text-1"
         if damage == "segment":
-            for path in folder.glob("*.term"):
+            for path in folder.glob("*/*.term"):
                 path.write_bytes(b"")
         else:
             (folder / damage).write_text("damaged", encoding="ascii")
