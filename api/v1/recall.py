@@ -11,6 +11,7 @@ from schemas.errors import (
     InvalidParameter,
     InvalidScope,
     InvalidTimestamp,
+    LayerUnavailable,
     MissingField,
     PackExpired,
     UnparseableTemporal,
@@ -26,6 +27,7 @@ _ERRORS: Final = (
     UnparseableTemporal,
     IdempotencyConflict,
     PackExpired,
+    LayerUnavailable,
 )
 
 

@@ -20,10 +20,11 @@ from engine.recall import stream
 from engine.recall.diagnose import Stopwatch, signature
 from engine.recall.filters import read_filters
 from engine.recall.plan import asked_layers, make_plan
-from engine.recall.question import read_question
+from engine.recall.question import read_question, terms_of
 from engine.recall.run import Run, asked
 from engine.records import present
-from engine.temporal import Window, resolve
+from engine.temporal import Window, moment, resolve, zone_of
+from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.errors import InvalidParameter
 from schemas.pack import (
@@ -148,7 +149,11 @@ def _begin(
     window = _window(engine, caller, request, now)
     if receipt is not None:
         window = _as_it_was(engine, window, receipt)
-    question = read_question(request.query or "", to_us(window.known_at))
+    question = read_question(request.query or "", to_us(_reference(request, window)))
+    if request.query_variants:
+        words = [word for one in request.query_variants for word in terms_of(one.text)]
+        terms = tuple(dict.fromkeys((*question.terms, *words)))[: limits.QUERY_TERMS_MAX]
+        question = replace(question, terms=terms)
     if request.profile != "auto":
         question = replace(question, kind=request.profile)
     reach = reach_of(engine, caller, engine.tenant_no(caller), request.scope, request.view)
@@ -176,6 +181,14 @@ def _window(engine: "Engine", caller: Caller, request: RecallRequest, now: datet
         return resolve(block, now)
     phrases = [row.phrase for _, row in engine.inline.scan(tenant_no, "phrases")]
     return resolve(block, now, phrases)
+
+
+def _reference(request: RecallRequest, window: Window) -> datetime:
+    """The moment against which time in the question itself is read."""
+    block = request.temporal
+    if block is None or block.reference_date is None:
+        return window.known_at
+    return moment(block.reference_date, "temporal.reference_date", zone_of(block.timezone))
 
 
 def _as_it_was(engine: "Engine", window: Window, receipt: RecallReceipt) -> Window:

@@ -66,7 +66,8 @@ def _summary(run: "Run", selection: Selection, watermark: int) -> dict[str, Any]
         "time_ms": {**run.watch.times, "total": run.watch.total_ms()},
         "tokenizer": run.pricing.name,
         "lag_entries": max(0, run.engine.log.head() - watermark),
-        "_partial": False,
+        "indexes_degraded": run.engine.indexer.is_degraded,
+        "_partial": run.engine.indexer.failure is not None,
     }
     if selection.is_binding:
         said["knapsack_evictions"] = len(selection.evicted)

@@ -189,6 +189,16 @@ class Loader:
             by.append(fact.superseded_by)
         return tuple(dict.fromkeys(by))
 
+    def successors(self, thing: Thing, marks: Marks) -> list[str]:
+        """What holds instead of a superseded record: the newer one, or for an event its events."""
+        if not isinstance(thing, Event):
+            later = getattr(thing, "superseded_by", None)
+            return [] if later is None else [later]
+        facts = (
+            self._known(raw) for name in marks.superseded_by if (raw := parse_id("fact", name))
+        )
+        return [event for fact in facts if fact is not None for event in fact.supports]
+
     def _known(self, raw: bytes) -> Fact | None:
         """A fact as it was known then, whether or not it still held."""
         latest = records.get_latest(self._engine, self._tenant_no, "facts", raw)
@@ -201,6 +211,10 @@ class Loader:
 
     def _is_left_out(self, thing: Thing, marks: Marks) -> bool:
         said = self._plan.treatments
+        # 001 §7.4.1: what is deprecated is kept for those who ask for the past.
+        is_deprecated = getattr(thing, "stance", None) == "deprecated"
+        if is_deprecated and not self._plan.window.include_superseded:
+            return True
         # An event is evidence of more than one fact of it: it is left out only when asked for.
         superseded = said.superseded if not isinstance(thing, Event) else said.superseded_events
         return (

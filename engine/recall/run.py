@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 DEMOTED: Final = 0.5
 """What an item's score is multiplied by when the request has its mark ranked down."""
 
+_BELOW: Final = 0.99
+"""Just below: what was superseded, beside what took its place."""
+
 _CHARS_A_TOKEN: Final = 3
 _CHARS_A_TOKEN_MAX: Final = 8
 _EXCERPT_TOKENS_MIN: Final = 48
@@ -143,7 +146,23 @@ class Run:
     def _shown(self, found: Sequence[Found]) -> list[Shown]:
         pricing, offered = self.pricing, len(found)
         share = max(self.plan.max_tokens // limits.PACK_ITEM_SHARE, _EXCERPT_TOKENS_MIN)
-        return [self._present(one, pricing, offered, share) for one in found]
+        shown = [self._present(one, pricing, offered, share) for one in found]
+        return self._below_successors(shown)
+
+    def _below_successors(self, shown: list[Shown]) -> list[Shown]:
+        """What was superseded, and is to be ranked down, stands below what took its place."""
+        scores = {one.thing.id: one.score for one in shown}
+        said = self.plan.treatments
+        lowered = []
+        for one in shown:
+            how = said.superseded_events if one.layer == "events" else said.superseded
+            if one.marks.is_superseded and how == "demote":
+                later = self._loader.successors(one.thing, one.marks)
+                ceiling = max((scores[name] for name in later if name in scores), default=1.0)
+                lowered.append(replace(one, score=min(one.score, ceiling * _BELOW)))
+            else:
+                lowered.append(one)
+        return lowered
 
     def _present(self, one: Found, pricing: Pricing, offered: int, share: int) -> Shown:
         """A record with its line and its price; a long text is cut to the part that matters."""
@@ -175,9 +194,10 @@ class Run:
     def _score(self, one: Found) -> float:
         """The rank's score, less for what the request has ranked down."""
         said, marks, score = self.plan.treatments, one.marks, one.ranked.score
-        superseded = said.superseded_events if one.layer == "events" else said.superseded
+        # An event still proves what was: it only has to stand below what came in its place.
+        is_over = marks.is_superseded and one.layer != "events"
         for holds, treatment in (
-            (marks.is_superseded, superseded),
+            (is_over, said.superseded),
             (marks.is_stale, said.stale),
             (marks.is_low_trust, said.low_trust),
         ):
@@ -233,6 +253,8 @@ class Run:
                 counted_by=self.pricing.name,
             ),
             knowledge_subgraph=subgraph(told, citations) if plan.shape.shows_graph else None,
+            partial=engine.indexer.failure is not None,
+            partial_reason=None if engine.indexer.failure is None else "indexing_stopped",
         )
         pack = diagnose.with_diagnostics(self, pack, selection, told, digest)
         kept = Kept(

@@ -11,6 +11,8 @@ from engine.recall.load import events_behind
 from engine.recall.rank import rank
 from engine.recall.recent import newest
 from engine.state.index import Block, Layer
+from engine.state.text_index import TextIndexFailed
+from schemas.errors import LayerUnavailable
 from schemas.times import to_us
 
 if TYPE_CHECKING:
@@ -54,15 +56,18 @@ class Search:
     ) -> Candidates:
         """What may answer, from every channel; a layer that no scope has is not asked."""
         there = [layer for layer in layers if self._has(layer, scope_nos)]
-        return gather(
-            self._sources,
-            self._tenant_no,
-            scope_nos,
-            question,
-            layers=there,
-            window=window,
-            reach=reach,
-        )
+        try:
+            return gather(
+                self._sources,
+                self._tenant_no,
+                scope_nos,
+                question,
+                layers=there,
+                window=window,
+                reach=reach,
+            )
+        except TextIndexFailed as error:
+            raise LayerUnavailable(reason="the text index cannot be searched") from error
 
     def _has(self, layer: Layer, scope_nos: Sequence[int]) -> bool:
         return any(
