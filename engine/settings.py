@@ -200,8 +200,7 @@ def _check_embedder(settings: Settings) -> None:
         )
     if embedder_of(settings) != "http":
         return
-    address = urlsplit(settings.embed_url or "")
-    if address.scheme not in ("http", "https") or not address.hostname:
+    if not _is_address(settings.embed_url or ""):
         raise SettingsError("CORTEX_EMBED_URL: an address is as https://host/v1")
     if not settings.embed_model:
         raise SettingsError("CORTEX_EMBED_MODEL: the model at CORTEX_EMBED_URL has no name")
@@ -213,17 +212,21 @@ def _check_llm(settings: Settings) -> None:
         if settings.llm_model is not None or settings.llm_key is not None:
             raise SettingsError("CORTEX_LLM_URL: a model or a key was given, and no address")
         return
-    try:
-        address = urlsplit(settings.llm_url)
-        is_usable = address.scheme in ("http", "https") and bool(address.hostname)
-        is_usable = is_usable and address.port != 0 and "@" not in address.netloc
-    except ValueError:
-        is_usable = False
-    if not is_usable:
+    if not _is_address(settings.llm_url):
         # The value is not repeated: it may hold a password, which belongs in CORTEX_LLM_KEY.
         raise SettingsError("CORTEX_LLM_URL: an address is as https://host/v1")
     if not settings.llm_model:
         raise SettingsError("CORTEX_LLM_MODEL: the model at CORTEX_LLM_URL has no name")
+
+
+def _is_address(value: str) -> bool:
+    """Whether it can be asked over HTTP; a password has a setting of its own."""
+    try:
+        address = urlsplit(value)
+        is_usable = address.scheme in ("http", "https") and bool(address.hostname)
+        return is_usable and address.port != 0 and "@" not in address.netloc
+    except ValueError:
+        return False
 
 
 def preset_of(settings: Settings) -> Preset:

@@ -88,6 +88,8 @@ def test_metrics_are_prometheus(api, capture, head):
     assert set(ALL) == {
         sample.labels["projector"] for sample in families["strata_projector_lag_entries"].samples
     }
+    assert families["strata_index_documents"].samples[0].value > 0
+    assert 1 <= families["strata_index_generation"].samples[0].value
     assert "200" in {sample.labels["status"] for sample in posted}
     assert all(family.documentation for family in families.values())
 

@@ -10,6 +10,7 @@ from engine.settings import (
     MEANING,
     Settings,
     SettingsError,
+    embedder_of,
     load_settings,
     unknown_variables,
 )
@@ -133,6 +134,47 @@ def test_a_model_that_cannot_be_asked(changes, variable):
         load_settings(LLM | changes)
 
     assert "swordfish" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "environment, kind",
+    [
+        ({}, "wordllama"),
+        ({"CORTEX_EMBEDDER": "hashing"}, "hashing"),
+        ({"CORTEX_EMBED_URL": "http://localhost:11434/v1", "CORTEX_EMBED_MODEL": "m"}, "http"),
+        (
+            {
+                "CORTEX_EMBEDDER": "onnx",
+                "CORTEX_EMBED_URL": "http://localhost/v1",
+                "CORTEX_EMBED_KEY": "sesame",
+            },
+            "onnx",
+        ),
+    ],
+)
+def test_which_model_makes_the_vectors(environment, kind):
+    """The one that was named; otherwise an address is asked, and without one the default."""
+    settings = load_settings(environment=environment)
+
+    assert kind == embedder_of(settings)
+    assert "sesame" not in repr(settings)
+    assert "sesame" not in str(settings.embed_key)
+
+
+@pytest.mark.parametrize(
+    "environment, variable",
+    [
+        ({"CORTEX_EMBEDDER": "magic"}, "CORTEX_EMBEDDER"),
+        ({"CORTEX_EMBEDDER": "http"}, "CORTEX_EMBED_URL"),
+        ({"CORTEX_EMBED_URL": "localhost", "CORTEX_EMBED_MODEL": "m"}, "CORTEX_EMBED_URL"),
+        ({"CORTEX_EMBED_URL": "http://me:x@h/v1", "CORTEX_EMBED_MODEL": "m"}, "CORTEX_EMBED_URL"),
+        ({"CORTEX_EMBED_URL": "http://localhost/v1"}, "CORTEX_EMBED_MODEL"),
+    ],
+)
+def test_an_embedder_that_cannot_be_had(environment, variable):
+    """What is missing or misspelt is named at the start, not at the first question."""
+    with pytest.raises(SettingsError, match=variable):
+        load_settings(environment=environment)
 
 
 def test_unknown_variables_are_found():
