@@ -28,7 +28,7 @@ def test_health_of_a_healthy_server(api, capture):
         "version": package_version(),
         "preset": "dev_local",
         "durability": "fsync",
-        "extractor": "none",
+        "extractor": "rules",
         "embedder": health["index"]["embedder"],
         "lag_entries": 0,
         "queued_entries": 0,
