@@ -42,6 +42,10 @@ def compile_shim(folder: Path) -> Path | None:
     return built
 
 
+_DERIVED = ("index",)
+"""Folders that a power cut takes whole: what is in them follows from the log, and is made anew."""
+
+
 class CutReport(NamedTuple):
     """What the cut took: bytes of logs, and names that were there."""
 
@@ -169,6 +173,8 @@ class Disk:
         bytes_lost = 0
         names: set[Path] = set()
         for place, inode in sorted(self._walk(self._root, Path(), strict=strict)):
+            if place.parts[0] in _DERIVED:
+                continue
             node = self._node(inode)
             if node.is_folder:
                 (after / place).mkdir()

@@ -18,6 +18,7 @@ EVENT_COUNT = 4000
 BULK_ITEMS = 200
 SOCKET_BYTES = 4096
 STAGES = STAGE_ORDER[:4]
+WANTED = "?events=" + ",".join(STAGES)
 MIB = 1024 * 1024
 EVENT_BYTES_MAX = 8 * 1024
 STREAM_BYTES_MAX = 1 * MIB
@@ -69,9 +70,10 @@ def test_readers_that_do_not_read(tmp_path: Path, trial):
 
     async def run(server: Server) -> tuple[int, list[list[Frame]]]:
         slow = [
-            await Stream.open(server.address, buffer_bytes=SOCKET_BYTES) for _ in range(SLOW_COUNT)
+            await Stream.open(server.address, query=WANTED, buffer_bytes=SOCKET_BYTES)
+            for _ in range(SLOW_COUNT)
         ]
-        fast = await Stream.open(server.address)
+        fast = await Stream.open(server.address, query=WANTED)
         before = server.rss_bytes()
         hearing = asyncio.create_task(read(fast, total))
         await post_events(server, "slow", EVENT_COUNT)
@@ -80,7 +82,7 @@ def test_readers_that_do_not_read(tmp_path: Path, trial):
         late = await read(slow[0], total)
         part = await read(slow[1], 500)
         slow[1].close()
-        resumed = await Stream.open(server.address, since=part[-1].id)
+        resumed = await Stream.open(server.address, query=WANTED, since=part[-1].id)
         rest = await read(resumed, total - len(part))
         for stream in (*slow, fast, resumed):
             stream.close()
@@ -130,13 +132,13 @@ def test_reader_too_far_behind(tmp_path: Path, trial, behave, last_word):
     total = EVENT_COUNT * len(STAGES)
 
     async def run(server: Server) -> tuple[list[Frame], list[Frame]]:
-        stream = await Stream.open(server.address, buffer_bytes=SOCKET_BYTES)
+        stream = await Stream.open(server.address, query=WANTED, buffer_bytes=SOCKET_BYTES)
         told, _ = await asyncio.gather(
             behave(server, stream), post_events(server, "lag", EVENT_COUNT)
         )
         stream.close()
         last = [frame.id for frame in told if frame.event != "lagging"][-1]
-        resumed = await Stream.open(server.address, since=last)
+        resumed = await Stream.open(server.address, query=WANTED, since=last)
         rest = await read(resumed, total - len([frame for frame in told if frame.id]))
         resumed.close()
         return told, rest
