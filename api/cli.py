@@ -22,6 +22,7 @@ from engine.auditing import verify_trails
 from engine.engine import StoreError
 from engine.issuers import IssuerError
 from engine.presets import PRESETS
+from engine.proof import prove
 from engine.settings import (
     ENVIRONMENT,
     MEANING,
@@ -221,6 +222,40 @@ def audit_verify(data: Path | None, as_json: bool) -> None:
             f"{escape(broken[0].tenant)}: row {first.first_broken_index:,}: {first.reason}"
             + (f" (and {len(broken) - 1} more tenants)" if len(broken) > 1 else "")
         )
+
+
+@main.group("erasure")
+def erasure_group() -> None:
+    """See that what was erased is gone."""
+
+
+@erasure_group.command("prove")
+@click.argument("erasure_id")
+@click.option("--phrase", "phrases", multiple=True, help="Words that must be nowhere; repeatable.")
+@data_option
+@json_option
+def erasure_prove(
+    erasure_id: str, phrases: tuple[str, ...], data: Path | None, as_json: bool
+) -> None:
+    """Look through every file, row, payload and index of a data directory."""
+    with _readable_errors():
+        proof = prove(load_settings(flags={"data": data}), erasure_id, list(phrases))
+    if proof is None:
+        raise Failure(f"there is no erasure {escape(erasure_id)} here")
+    if as_json:
+        click.echo(msgspec.json.encode(proof))
+    else:
+        OUT.print(f"erasure   {escape(proof.erasure_id)}, {proof.status}")
+        OUT.print(f"erased    {proof.events:,} events: payloads, keys and records looked for")
+        looked = f"{proof.files:,} files, {proof.rows:,} rows, {proof.payloads:,} payloads"
+        OUT.print(f"looked at {looked}, and the text index")
+        found = [*proof.payloads_left, *proof.keys_left, *proof.records_left, *proof.phrase_in]
+        for place in found:
+            OUT.print(f"[red]found[/red]     {escape(place)}")
+    if not proof.holds:
+        raise Failure("something of it is still there")
+    if not as_json:
+        OUT.print("[green]nothing of it is left[/green]")
 
 
 # ── projectors ───────────────────────────────────────────────────────────────────────────────

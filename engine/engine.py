@@ -20,11 +20,12 @@ from engine.daemon import Daemon, run_in_loop
 from engine.disk import Disk
 from engine.embedders import load_embedder, load_past
 from engine.entries import EntryReader
+from engine.erase import run_erasure
 from engine.exports import run_export
 from engine.imports import run_import
 from engine.indexer import Indexer, Served
 from engine.issuers import load_issuers
-from engine.jobs import Jobs
+from engine.jobs import Jobs, Runner
 from engine.keeper import Keeper
 from engine.layers.synthesis import run_synthesis
 from engine.lifecycle import Lifecycle
@@ -78,6 +79,12 @@ FORMAT = "strata data 1\n"
 _SWITCH_S = 0.001
 _GATES = frozenset({"policies", "actor_policies", "revoked", "scopes"})
 SYSTEM_ACTOR = "system:strata"
+_RUNNERS: dict[str, Runner] = {
+    "import": run_import,
+    "export": run_export,
+    "synthesis": run_synthesis,
+    "erasure": run_erasure,
+}
 
 
 @dataclass(frozen=True)
@@ -285,7 +292,7 @@ def assemble(
         committer=committer,
         trail=trail,
         daemon=runner,
-        jobs=Jobs({"import": run_import, "export": run_export, "synthesis": run_synthesis}),
+        jobs=Jobs(_RUNNERS),
         indexer=_indexer(settings, stores, follow.Sources(kv, log, staged, names, vault, clock)),
         keeper=keeper,
         model=model,

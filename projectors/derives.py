@@ -39,10 +39,11 @@ def back_pointers(changes: Iterable[Change], view: View) -> Iterator[Change]:
         yield Put(table="derives", key=key, value=DerivesRow(ids=known[key]))
 
 
-def project(entry: Entry, view: View) -> Iterator[Change]:
+def project(entry: Entry, view: View) -> Iterable[Change]:
     """Records move back-pointers, through `back_pointers`; of entries only a forget does."""
     if isinstance(entry.body, Directive) and isinstance(entry.body.command, Forget):
-        yield from _forgotten(entry.body.command, view)
+        return _forgotten(entry.body.command, view)
+    return ()
 
 
 def _forgotten(forget: Forget, view: View) -> Iterator[Change]:

@@ -180,7 +180,8 @@ class ForgottenRecord(msgspec.Struct, frozen=True, array_like=True):
 class ForgottenEvent(msgspec.Struct, frozen=True, array_like=True):
     """An event that no longer counts, with what hangs on its payload: that may be gone on replay.
 
-    `annotations` are the offsets of what a model said of it; `derived` what followed from it.
+    `annotations` are the offsets of what a model said of it; `derived` what followed from it;
+    `references` how often other scopes cite it.
     """
 
     event_id: str
@@ -190,6 +191,7 @@ class ForgottenEvent(msgspec.Struct, frozen=True, array_like=True):
     cites: list[str] = []
     derived: list[str] = []
     annotations: list[int] = []
+    references: int = 0
 
 
 class Forget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="forget"):

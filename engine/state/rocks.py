@@ -375,13 +375,23 @@ class RocksKV:
         force = rocksdict.CompactOptions()
         force.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
         self._column(family)
+        # One family's unflushed rows keep the whole log, with every family's bytes in it.
+        for name in self.families():
+            self._flush(name)
         with _CHANGING:
-            # One family's unflushed rows keep the whole log, with every family's bytes in it.
-            for name in self.families():
-                self._column(name).flush()
             self._column(family).compact_range(start, end, force)
             # The compaction itself reports nothing; after a failed one, this raises its error.
             self._column(family).flush()
+
+    def _flush(self, family: str) -> None:
+        """Bring a family's rows into files; one that is dropped meanwhile has none."""
+        try:
+            with _CHANGING:
+                self._column(family).flush()
+        except StoreError:
+            self._require_open()
+            if family in self.families():
+                raise
 
     def checkpoint(self, path: Path) -> None:
         """Make a copy, mostly of hard links, that opens on its own."""

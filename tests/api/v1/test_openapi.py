@@ -29,6 +29,7 @@ BODIES = {f"/v1/policy/{tier}": {"allow": ["*"]} for tier in ("deployment", "sco
     "/v1/vocabularies": VOCABULARY,
     "/v1/vocabularies/{name}": VOCABULARY,
     "/v1/temporal/phrases": PHRASE,
+    "/v1/scopes/hold": {"held": False},
 }
 IMPORT = {"scope_template": "org:imported", "source": {"inline": []}}
 PLAIN = {endpoint: re.sub(r":\w+(?=\})", "", endpoint.path) for endpoint in ENDPOINTS}
@@ -79,6 +80,21 @@ def test_an_operation_says_what_the_table_says(page, endpoint):
     assert {"422", "500"} <= set(operation["responses"])
 
 
+def _forgetting(api, scope, endpoint, fill):
+    """Bodies of what forgets and erases, and ids of what was: nothing that is there is named."""
+    chosen = {"scope": scope, "selector": {"memory_ids": ["evt_none"]}}
+    if endpoint.path == "/v1/forget/{audit_id}/revert":
+        asked = chosen | {"idempotency_key": scope[-20:]}
+        fill["audit_id"] = api.post("/v1/forget", json=asked).json()["audit_id"]
+    if "{preview_id}" in endpoint.path:
+        shown = api.post("/v1/erasures/preview", json=chosen).json()
+        fill["preview_id"] = shown["preview_id"]
+    if "{erasure_id}" in endpoint.path:
+        fill["erasure_id"] = api.post("/v1/erasures", json=chosen).json()["erasure_id"]
+    paths = ("/v1/forget", "/v1/forget/preview", "/v1/erasures", "/v1/erasures/preview")
+    return dict.fromkeys(paths, chosen)
+
+
 @pytest.mark.parametrize(
     "endpoint",
     [endpoint for endpoint in ENDPOINTS if endpoint.media_type != "text/event-stream"],
@@ -116,6 +132,7 @@ def test_every_documented_operation_answers(api, capture, envelope, scope, endpo
         "/v1/recall": {"scope": scope, "query": "stage"},
         "/v1/answer": {"scope": scope, "question": "Which stage?"},
         "/v1/audit/verify": {"audit_id": fill["audit_id"], "body": ""},
+        **_forgetting(api, scope, endpoint, fill),
     }
     takes_scope = "scope" in endpoint.query.__struct_fields__
     parameters = {
@@ -126,6 +143,7 @@ def test_every_documented_operation_answers(api, capture, envelope, scope, endpo
         "/v1/policy/scope": {"path": scope},
         "/v1/scopes": {"path": scope, "records": "keep"} if endpoint.method == "DELETE" else {},
         "/v1/scopes/members": {"path": scope},
+        "/v1/scopes/hold": {"path": scope},
     }.get(endpoint.path, {"scope": scope} if takes_scope else None)
     if endpoint.path == "/v1/recall/replay":
         asked = {"scope": scope, "query": "stage", "diagnostics": "full"}

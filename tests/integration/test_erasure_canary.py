@@ -1,0 +1,240 @@
+"""Is what was erased in no file, no row, no index, no export and no answer?  (I8)
+
+A phrase is put wherever a caller can put words; after the erasure it is looked for everywhere, also
+after a restart and a rebuild. Steps that make it so are left out once: then it is found.
+"""
+
+import asyncio
+import dataclasses
+import functools
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from engine.blobs import upload_blob
+from engine.capture import CaptureRequest, capture
+from engine.engine import open_engine, open_stores
+from engine.erase import PHASES, get_erasure, start_erasure
+from engine.exports import get_export, start_export
+from engine.intake import UploadRequest
+from engine.jobs import find_job
+from engine.proof import look_through, prove
+from engine.read import EventsRequest, get_event, list_events
+from engine.settings import Settings
+from engine.upkeep import inspected, verify
+from schemas.caller import Caller
+from schemas.envelope import Envelope
+from schemas.erasures import ErasureRequest
+from schemas.errors import ResourceDeleted
+from schemas.transfer import ExportRequest
+
+CANARY = "zqxcanaryzqx"
+ALICE = Caller(actor="user:alice", tenant="acme")
+SCOPE, OTHER = "org:acme/user:one", "org:acme/user:two"
+OBSERVED = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def settings_for(folder):
+    return Settings(data=folder, embedder="hashing", disk_low_water_mb=1, ballast_mb=1)
+
+
+def on_a_loop(test):
+    """Run a test on an event loop of its own."""
+
+    @functools.wraps(test)
+    def run(*given, **named):
+        asyncio.run(test(*given, **named))
+
+    return run
+
+
+async def until(is_so, pause_s=0.02):
+    """Wait until something is so."""
+    async with asyncio.timeout(60):
+        while not is_so():  # noqa: ASYNC110 - nothing here tells when
+            await asyncio.sleep(pause_s)
+
+
+async def parts(content):
+    yield content
+
+
+def said(scope, key, content, **more):
+    body = {
+        "scope": scope,
+        "modality": "conversation",
+        "content": content,
+        "context": {"observed_at": OBSERVED, **more.pop("context", {})},
+        "idempotency_key": key,
+        **more,
+    }
+    return CaptureRequest(envelope=msgspec.convert(body, Envelope))
+
+
+async def tell(engine):
+    """The phrase in text, label, JSON, actor, blob and key; and a scope that stays."""
+    upload = UploadRequest(parts(b"bytes of " + CANARY.encode()), "text/plain", f"{CANARY}.txt")
+    blob = await upload_blob(engine, ALICE, upload)
+    made = [
+        said(SCOPE, CANARY, {"kind": "text", "text": f"My dog is called {CANARY}."}),
+        said(SCOPE, "b", {"kind": "text", "text": "hello"}, context={"labels": [CANARY]}),
+        said(SCOPE, "c", {"kind": "json", "data": {"name": CANARY, "place": "Paris"}}),
+        said(
+            SCOPE,
+            "d",
+            {"kind": "text", "text": "I live in Rome."},
+            observed_actor={"id": f"user:{CANARY}"},
+        ),
+        said(
+            SCOPE,
+            "e",
+            {"kind": "blob_ref", "blob_id": blob.blob_id},
+        ),
+        said(OTHER, "f", {"kind": "text", "text": "I live in Oslo."}),
+    ]
+    receipts = [await capture(engine, ALICE, one) for one in made]
+    await engine.lifecycle.wait("consolidated", receipts[-1].wal_offset, 30)
+    return [receipt.event_id for receipt in receipts]
+
+
+async def export(engine):
+    """A file that holds it all."""
+    asked = msgspec.convert(
+        {"scope": SCOPE, "format": "jsonl", "layers": ["events"]}, ExportRequest
+    )
+    begun = await start_export(engine, ALICE, asked)
+    await until(lambda: get_export(engine, ALICE, begun.export_id).status != "running")
+
+
+async def erased(engine):
+    """Erase the scope; the id of the erasure when it is over."""
+    begun = await start_erasure(engine, ALICE, ErasureRequest(scope=SCOPE, audit_note="DSR 7"))
+    await until(lambda: find_job(engine, ALICE, begun.erasure_id).is_over)
+    return begun.erasure_id
+
+
+async def lived(folder):
+    """A data directory in which the phrase was told, exported and erased; (erasure, events)."""
+    async with open_engine(settings_for(folder)) as engine:
+        engine.indexer.retired_s = 0.05
+        events = await tell(engine)
+        await export(engine)
+        erasure = await erased(engine)
+        state = get_erasure(engine, ALICE, erasure)
+        assert "completed" == state.status, state
+        assert {"deleted_events": 5, "redacted_events": 0}.items() <= state.summary.items()
+        assert state.audit_id is not None
+        for event_id in events[:5]:
+            with pytest.raises(ResourceDeleted):
+                get_event(engine, ALICE, event_id)
+        left = list_events(engine, ALICE, EventsRequest(scope=OTHER)).value.items
+        assert [events[5]] == [event.id for event in left]
+        again = await capture(engine, ALICE, said(SCOPE, "b", {"kind": "text", "text": "anew"}))
+        assert again.event_id not in events
+    return erasure, events
+
+
+def found_in(folder):
+    """Where the phrase is."""
+    with inspected(settings_for(folder)) as engine:
+        *places, _ = look_through(engine, folder, [CANARY.encode()])
+        return places
+
+
+@on_a_loop
+async def test_an_erased_phrase_is_nowhere(tmp_path):
+    """In no file, row, payload or index; not after a restart and a rebuild either; and proven."""
+    folder = tmp_path / "data"
+    erasure, events = await lived(folder)
+    at_once = found_in(folder)
+    async with open_engine(settings_for(folder)) as engine:
+        engine.daemon.request_rebuild()
+        await until(lambda: not engine.daemon.is_rebuilding)
+        left = list_events(engine, ALICE, EventsRequest(scope=OTHER)).value.items
+    proof = prove(settings_for(folder), erasure, [CANARY])
+
+    assert [] == at_once
+    assert [] == found_in(folder)
+    assert [events[5]] == [event.id for event in left]
+    assert proof is not None
+    assert proof.holds, proof
+    assert (5, "completed") == (proof.events, proof.status)
+    assert min(proof.files, proof.rows, proof.payloads) > 0
+    assert prove(settings_for(folder), "erasure_none", []) is None
+    report = verify(settings_for(folder), lambda *_: None, replay=True, scratch=tmp_path)
+    assert report.is_good
+    assert report.log.erased >= 5
+
+
+class Lazy:
+    """A store that never rewrites its files."""
+
+    def __init__(self, kv):
+        self._kv = kv
+
+    def __getattr__(self, name):
+        return getattr(self._kv, name)
+
+    def compact(self, *_):
+        """Not now."""
+
+
+@on_a_loop
+async def test_without_compaction_it_is_still_in_a_file(tmp_path):
+    """Rows that were deleted are in no view, and in the files all the same."""
+    settings = settings_for(tmp_path / "data")
+    stores = open_stores(settings)
+    lazy = dataclasses.replace(stores, kv=Lazy(stores.kv))
+    async with open_engine(settings, stores=lazy) as engine:
+        engine.indexer.retired_s = 0.05
+        await tell(engine)
+        stores.kv.compact("meta")  # which flushes every family into files
+        erasure = await erased(engine)
+
+    assert [] != found_in(settings.data)
+    assert not prove(settings, erasure, [CANARY]).holds
+
+
+@on_a_loop
+async def test_without_the_indexes_it_is_not_over(tmp_path):
+    """An erasure does not end while an index still has what was erased."""
+    settings = settings_for(tmp_path / "data")
+    async with open_engine(settings) as engine:
+        await tell(engine)
+        await asyncio.to_thread(engine.indexer.stop)
+        begun = await start_erasure(engine, ALICE, ErasureRequest(scope=SCOPE))
+        await until(lambda: find_job(engine, ALICE, begun.erasure_id).phase == "cleanup")
+        await until(lambda: not engine.daemon.is_rebuilding)
+        await asyncio.sleep(0.2)
+        job = find_job(engine, ALICE, begun.erasure_id)
+
+    assert ("running", "cleanup") == (job.status, job.phase)
+    assert [place for place in found_in(settings.data) if place.startswith("text index")]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@on_a_loop
+async def test_killed_at_a_boundary_of_phases(tmp_path, phase):
+    """Run on after a restart, it ends in the same state, with one audit row."""
+    folder = tmp_path / "data"
+    async with open_engine(settings_for(folder)) as engine:
+        engine.indexer.retired_s = 0.05
+        await tell(engine)
+        begun = await start_erasure(engine, ALICE, ErasureRequest(scope=SCOPE))
+        await until(lambda: find_job(engine, ALICE, begun.erasure_id).phase == phase, pause_s=0)
+        await engine.jobs.stop()
+    async with open_engine(settings_for(folder)) as engine:
+        engine.indexer.retired_s = 0.05
+        await until(lambda: find_job(engine, ALICE, begun.erasure_id).is_over)
+        state = get_erasure(engine, ALICE, begun.erasure_id)
+        rows = [
+            row
+            for row in engine.trail.walk(engine.tenant_no(ALICE) or 0, 0, 1 << 40)
+            if row.note is not None and row.note.gdpr
+        ]
+
+    assert "completed" == state.status, state
+    assert 5 == state.summary["deleted_events"]
+    assert 1 == len(rows)
+    assert [] == found_in(folder)
