@@ -52,6 +52,7 @@ LOW_TRUST: Final = 0.5
 STALE: Final = 0.5
 """Below this confidence a record is marked; above this share of missed updates a concept is."""
 
+_SPARE: Final = 8
 _DEPTH_MAX: Final = 6
 """Steps from a concept to its events; there are three layers between them."""
 
@@ -94,11 +95,12 @@ class Loader:
     def collect(self, layer: LayerName, ranked: Sequence[Ranked]) -> list[Found]:
         """The best of a layer that the moments, the filters and the request let through."""
         cap, found = self._plan.caps[layer], list[Found]()
-        step = max(cap, 8)
-        for start in range(0, len(ranked), step):
-            if len(found) >= cap:
-                break
-            part = ranked[start : start + step]
+        start = 0
+        while start < len(ranked) and len(found) < cap:
+            # Most are let through: what is missing is looked at, and a few to spare further on.
+            missing = cap - len(found)
+            part = ranked[start : start + (missing if start == 0 else max(missing, _SPARE))]
+            start += len(part)
             self.looked += len(part)
             for one, thing in zip(part, self._things(layer, part), strict=True):
                 if thing is not None and admits(self._plan.filters, thing):
@@ -132,6 +134,8 @@ class Loader:
 
     def _as_known(self, event: Event) -> Event:
         """Its back-pointers as of then: an id carries the moment of what it was derived from."""
+        if not self._plan.is_past:
+            return event
         kept = [name for name in event.derives if _instant_us(name) <= self._known_us]
         if len(kept) == len(event.derives):
             return event
@@ -306,11 +310,14 @@ class Loader:
         return found
 
     def _reads(self, event_id: str) -> bool:
-        engine, raw = self._engine, parse_id("evt", event_id)
-        if raw is None or event_id in self._without or uuid7_instant_us(raw) > self._known_us:
+        engine, raw = self._engine, _raw_event(event_id)
+        if raw is None or event_id in self._without:
             return False
-        if any(raw in block.rows for block in self._open_blocks):
-            return True
+        if self._plan.is_past and uuid7_instant_us(raw) > self._known_us:
+            return False
+        for block in self._open_blocks:
+            if raw in block.rows:
+                return True
         offset = engine.directory.find(self._tenant_no, raw)
         if offset is None or offset > engine.log.head():
             return False
@@ -354,6 +361,14 @@ _PREFIX: Final[Mapping[LayerName, str]] = {
     for layer, own in INDEXED.items()
     if own == table
 }
+
+
+def _raw_event(name: str) -> bytes | None:
+    """The sixteen bytes of an event's id; records cite many, and only what was written so."""
+    try:
+        return bytes.fromhex(name[4:].replace("-", ""))
+    except ValueError:
+        return None
 
 
 def _instant_us(name: str) -> int:
