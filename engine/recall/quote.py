@@ -17,8 +17,9 @@ from schemas.pack import CitationMode, Evidence
 
 NOT_KNOWN: Final = "Not known: nothing that was recalled answers this."
 QUOTES_MAX: Final = 3
-KNOWN_MIN: Final = 0.42
-"""Strength below which a sentence answers nothing; see the tests for what lies on either side."""
+KNOWN_MIN: Final = 0.4
+"""Strength below which a sentence answers nothing. On LoCoMo nine of ten questions about the memory
+asked are above it, and three of a hundred about another one."""
 _NEAR: Final = 0.85
 """A further sentence is quoted when it is nearly as strong as the first."""
 _ITEMS_READ: Final = 12
