@@ -258,6 +258,17 @@ def erasure_prove(
         OUT.print("[green]nothing of it is left[/green]")
 
 
+@main.command("rebuild")
+@click.option("--ignore-forgets", is_flag=True, help="Derive again what was forgotten; audited.")
+@click.option("--url", default="http://127.0.0.1:3141", show_default=True, help="The server.")
+def rebuild_command(ignore_forgets: bool, url: str) -> None:
+    """Build every derived view anew beside the old ones; they swap when caught up."""
+    asked = "?ignore_forgets=true" if ignore_forgets else ""
+    with _readable_errors():
+        answer = _ask(url, "POST", f"/v1/admin/rebuild{asked}")
+    OUT.print(f"{answer['status']}; {len(answer['unparked'])} forgets taken back")
+
+
 # ── projectors ───────────────────────────────────────────────────────────────────────────────
 
 

@@ -47,6 +47,7 @@ from schemas.errors import (
     NotFound,
 )
 from schemas.forget import ForgetPreview, ForgetReceipt, ForgetRequest, LayerCounts, RevertReceipt
+from schemas.health import RebuildReceipt
 from schemas.ids import parse_id
 from schemas.times import from_us
 
@@ -127,21 +128,23 @@ async def revert_forget(engine: "Engine", caller: Caller, audit_id: str) -> Reve
     return _reverted(row, made, "rebuilding")
 
 
-async def ignore_forgets(engine: "Engine", caller: Caller) -> int:
-    """Take every forget of derived records back, however old: the operator's reading of a rebuild.
+async def rebuild_all(engine: "Engine", caller: Caller, *, ignore_forgets: bool) -> RebuildReceipt:
+    """Build every staged view anew; the operator may take every forget of derived records back.
 
-    Each is lifted by a directive of its own, so that replay agrees; how many there were.
+    Each is lifted by a directive of its own, however old, so that replay agrees.
     """
     decision = policy.require(engine, caller, "admin.flush")
-    lifted = 0
-    for number, tenant in engine.names.all(TENANT, 0):
+    if ignore_forgets:
+        policy.require(engine, caller, "policy.administer.deployment")
+    lifted: list[str] = []
+    for number, tenant in engine.names.all(TENANT, 0) if ignore_forgets else ():
         for _, row in engine.inline.scan(number, "forgets"):
             if row.cascade == "derived_only" and not row.reverted:
                 there = msgspec.structs.replace(caller, tenant=tenant)
                 await engine.committer.submit(_Lifting(there, decision, row))
-                lifted += 1
+                lifted.append(row.audit_id)
     engine.daemon.request_rebuild()
-    return lifted
+    return RebuildReceipt(projector="*", status="rebuilding", unparked=lifted)
 
 
 # ── what is meant ────────────────────────────────────────────────────────────────────────────

@@ -52,6 +52,7 @@ VERBS = (
     "engine/phrases.py",
     "engine/read.py",
     "engine/recall/__init__.py",
+    "engine/rollback.py",
     "engine/rules.py",
     "engine/scopes.py",
     "engine/pruning.py",

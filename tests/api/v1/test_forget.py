@@ -1,5 +1,7 @@
 """Does forgetting forget, and nothing else?  (001 §8.5, §11, §18.2.13)"""
 
+import time
+
 import pytest
 
 
@@ -22,6 +24,16 @@ def told_of(stated, scope):
         scope=scope,
     )
     return [event["id"] for event in events]
+
+
+def eventually(ask, wanted):
+    """What is asked, once it is as wanted: a rebuild takes as long as it takes."""
+    for _ in range(1200):
+        found = ask()
+        if wanted(found):
+            return found
+        time.sleep(0.05)
+    return ask()
 
 
 def facts_in(api, scope):
@@ -162,10 +174,7 @@ def test_taking_it_back(api, forget, told_of, scope):
     audit_id = forget(scope, confirm_all=True).json()["audit_id"]
     reverted = api.post(f"/v1/forget/{audit_id}/revert")
     assert 200 == reverted.status_code, reverted.text
-    for _ in range(100):
-        api.post("/v1/admin/flush-views")
-        if len(facts_in(api, scope)) == 2:
-            break
+    eventually(lambda: facts_in(api, scope), lambda facts: len(facts) == 2)
 
     assert before == {fact["id"] for fact in facts_in(api, scope)}
     assert "nothing to do" == api.post(f"/v1/forget/{audit_id}/revert").json()["status"]
@@ -205,3 +214,43 @@ def test_redacting_a_whole_scope(api, forget, told_of, scope):
     assert [] == api.get("/v1/events", params={"scope": scope}).json()["items"]
     recalled = api.post("/v1/recall", json={"scope": scope, "query": "Paris"}).json()
     assert "Paris" not in recalled["context_block"]
+
+
+# ── a poisoned source ────────────────────────────────────────────────────────────────────────
+
+
+def test_a_rollback_takes_a_source_out_and_back_in(api, told_of, scope):
+    """Dry first; then what its events derived is gone, they stay; and all of it comes back."""
+    ask = {"scope": scope, "caller": "user:local", "audit_note": "incident 4"}
+    dry = api.post("/v1/admin/rollback", json=ask).json()
+    assert 2 == len(facts_in(api, scope))
+    done = api.post("/v1/admin/rollback", json=ask | {"dry_run": False}).json()
+    out = eventually(lambda: facts_in(api, scope), lambda facts: not facts)
+    path = f"/v1/admin/rollback/{done['rollback_id']}"
+    api.post(f"{path}/revert")
+    eventually(lambda: facts_in(api, scope), lambda facts: len(facts) == 2)
+    state = eventually(lambda: api.get(path).json(), lambda one: one["status"] != "rebuilding")
+
+    assert (2, 2, None) == (dry["events"], dry["resting_on_them"]["facts"], dry["rollback_id"])
+    assert (told_of[0], told_of[1]) == (done["first_event"], done["last_event"])
+    assert [] == out
+    assert 200 == api.get(f"/v1/events/{told_of[0]}").status_code
+    assert 2 == len(facts_in(api, scope))
+    assert ("reverted", 2) == (state["status"], state["events"])
+
+
+def test_a_rollback_of_nobody_in_particular(api):
+    """Everything is never meant by saying nothing."""
+    assert 422 == api.post("/v1/admin/rollback", json={}).status_code
+    assert 404 == api.get("/v1/admin/rollback/job_none").status_code
+
+
+def test_a_rebuild_that_ignores_forgets(api, forget, told_of, scope):
+    """The operator's other reading: what was forgotten is derived again."""
+    audit_id = forget(scope, confirm_all=True).json()["audit_id"]
+    answer = api.post("/v1/admin/rebuild", params={"ignore_forgets": True})
+    eventually(lambda: facts_in(api, scope), lambda facts: len(facts) == 2)
+
+    assert 202 == answer.status_code
+    assert audit_id in answer.json()["unparked"]
+    assert 2 == len(facts_in(api, scope))

@@ -91,8 +91,11 @@ def _forgetting(api, scope, endpoint, fill):
         fill["preview_id"] = shown["preview_id"]
     if "{erasure_id}" in endpoint.path:
         fill["erasure_id"] = api.post("/v1/erasures", json=chosen).json()["erasure_id"]
+    if "{rollback_id}" in endpoint.path:
+        asked = {"scope": scope, "caller": "user:local", "dry_run": False}
+        fill["rollback_id"] = api.post("/v1/admin/rollback", json=asked).json()["rollback_id"]
     paths = ("/v1/forget", "/v1/forget/preview", "/v1/erasures", "/v1/erasures/preview")
-    return dict.fromkeys(paths, chosen)
+    return dict.fromkeys(paths, chosen) | {"/v1/admin/rollback": {"caller": "user:nobody"}}
 
 
 @pytest.mark.parametrize(
