@@ -104,8 +104,8 @@ async def preview_forget(engine: "Engine", caller: Caller, body: ForgetRequest) 
         preview_id=kept.preview_id,
         scope=body.scope,
         cascade=body.cascade,
-        deleted=counts,
-        estimated_deleted=counts.total,
+        estimated_deleted=counts,
+        estimated_total=counts.total,
         events_under_legal_hold=found.held,
         expires_at=from_us(kept.expires_us),
     )

@@ -6,6 +6,7 @@ import msgspec
 
 from schemas.audit import AuditRow
 from schemas.envelope import BulkRequest, Envelope
+from schemas.erasures import ErasurePreview, ErasureReceipt, ErasureRequest, ErasureState, Manifest
 from schemas.forget import ForgetPreview, ForgetReceipt, ForgetRequest, Selector
 from schemas.health import Health
 from schemas.layers import Belief, Concept, Episode, Event, Fact
@@ -83,6 +84,11 @@ CATALOGUE: Final[dict[str, Any]] = {
     "forget_selector": Selector,
     "forget_preview": ForgetPreview,
     "forget_receipt": ForgetReceipt,
+    "erasure_request": ErasureRequest,
+    "erasure_preview": ErasurePreview,
+    "erasure_receipt": ErasureReceipt,
+    "erasure_state": ErasureState,
+    "erasure_manifest": Manifest,
     "recall_request": RecallRequest,
     "stratified_pack": StratifiedPack,
     "recall_receipt": RecallReceipt,

@@ -105,8 +105,8 @@ class ForgetPreview(msgspec.Struct, frozen=True, kw_only=True):
     preview_id: str
     scope: str
     cascade: Cascade
-    deleted: LayerCounts
-    estimated_deleted: int
+    estimated_deleted: LayerCounts
+    estimated_total: int
     events_under_legal_hold: int
     expires_at: Instant
 

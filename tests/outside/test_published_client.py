@@ -467,6 +467,37 @@ def test_the_layers_are_listed(realm, ines, scope, envelope):
     assert ines.synthesize(scope, topics=["Acme"])["job_id"]
 
 
+# ── forgetting ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_something_is_forgotten(ines, scope):
+    """A dry run, then the same for real, then nothing; the client's own words for it."""
+    ines.experience(scope, triple=CONTACT, wait="consolidated")
+    shown = ines.forget_preview(scope, predicate="billing_contact")
+    done = ines.forget(
+        scope,
+        predicate="billing_contact",
+        reason="asked",
+        from_preview_id=shown["preview_id"],
+    )
+
+    assert shown["estimated_deleted"] == done["deleted"]
+    assert done["deleted"]["facts"] == 1
+    assert [] == ines.facts(scope)["items"]
+    assert 1 == len(ines.events(scope)["items"])
+
+
+def test_something_is_erased(ines, scope):
+    """A preview counts, the erasure of a single memory is begun from it."""
+    receipt = ines.experience(scope, text="the code is 4711", wait="indexed")
+    chosen = [receipt["event_id"]]
+    shown = ines.erasure_preview(scope, memory_ids=chosen, audit_note="DSR 1")
+    begun = ines.erase(scope, memory_ids=chosen, from_preview_id=shown["preview_id"])
+
+    assert 1 == shown["refcount_breakdown"]["events_to_delete"]
+    assert begun["erasure_id"].startswith("erasure_")
+
+
 # ── what is still to come ────────────────────────────────────────────────────────────────────
 
 WHERE = "org:acme/user:ines"

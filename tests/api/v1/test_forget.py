@@ -154,7 +154,8 @@ def test_preview(api, forget, told_of, scope):
     done = forget(scope, **ask, reason="seen", from_preview_id=preview["preview_id"])
 
     assert 2 == len(still)
-    assert preview["estimated_deleted"] == done.json()["deleted_count"] > 0
+    assert preview["estimated_deleted"] == done.json()["deleted"]
+    assert preview["estimated_total"] == done.json()["deleted_count"] > 0
     assert 409 == other.status_code
     assert 404 == forget(scope, **ask, from_preview_id="ervw_none").status_code
 
