@@ -4,6 +4,7 @@ Besides the search itself this is the only part of recall that reads: events fro
 records in the version a window shows, and the events that each of them rests on.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -226,6 +227,16 @@ class Loader:
             or (marks.is_stale and said.stale == "exclude")
             or (marks.is_low_trust and said.low_trust == "exclude")
         )
+
+    def last_known(self) -> int:
+        """The offset of the last entry that was recorded by then."""
+        log = self._engine.log
+
+        def recorded_us(offset: int) -> int:
+            return next(iter(log.headers(offset, offset + 1)))[0].recorded_us
+
+        places = range(log.base_offset + 1, log.head() + 1)
+        return log.base_offset + bisect_right(places, self._known_us, key=recorded_us)
 
     # ── evidence ─────────────────────────────────────────────────────────────────────────────
 

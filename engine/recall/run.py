@@ -282,12 +282,12 @@ class Run:
         read = [
             Traversed(scope=place.path, items=gave.get(place.path, 0)) for place in self.plan.places
         ]
-        known_at = self.plan.window.known_at
+        until = self._loader.last_known() if self.plan.barred and self.plan.is_past else None
         closed = [
             Traversed(
                 scope=one.path,
                 denied=True,
-                item_count=self._search.count_events(one.number, known_at),
+                item_count=self._search.count_events(one.number, until),
                 denied_reason=one.reason,
             )
             for one in self.plan.barred

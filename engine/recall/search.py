@@ -1,7 +1,6 @@
 """What do the indexes say?  The one place where recall meets them."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,8 @@ from engine.recall.rank import rank
 from engine.recall.recent import newest
 from engine.state.index import Block, Layer
 from engine.state.text_index import TextIndexFailed
+from schemas import limits
 from schemas.errors import LayerUnavailable
-from schemas.times import to_us
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -24,6 +23,7 @@ class Search:
 
     def __init__(self, engine: "Engine", tenant_no: int) -> None:
         self._tenant_no = tenant_no
+        self._directory = engine.directory
         self.text, self.vectors, self.embedder = engine.served
         self._sources = Sources(
             text=self.text,
@@ -41,10 +41,12 @@ class Search:
         found = (self.vectors.block(self._tenant_no, no, "events") for no in scope_nos)
         return [block for block in found if block is not None]
 
-    def count_events(self, scope_no: int, known_at: datetime) -> int:
-        """How many events of a scope were there by then."""
-        block = self.vectors.block(self._tenant_no, scope_no, "events")
-        return 0 if block is None else int((block.recorded_us <= to_us(known_at)).sum())
+    def count_events(self, scope_no: int, until: int | None) -> int:
+        """How many events a scope has, up to an offset; beyond some everyone knows enough."""
+        found = self._directory.scope_offsets(
+            self._tenant_no, scope_no, after=0, newest_first=False, limit=limits.COUNTED_MAX
+        )
+        return len(found) if until is None else sum(offset <= until for offset in found)
 
     def gather(
         self,

@@ -206,6 +206,9 @@ def test_a_closed_scope_below_is_a_placeholder(api, told, scope, envelope):
     assert (closed, 2) == (placeholder["scope"], placeholder["item_count"])
     assert "scope" in placeholder["denied_reason"]
     assert "secret" not in answer.text
+    then = body | {"temporal": {"as_of": "2026-01-01T00:00:00Z"}}
+    pack = api.post("/v1/recall", json=then, headers={"X-Cortex-Actor": "user:stranger"}).json()
+    assert [0] == [one["item_count"] for one in pack["scopes_traversed"] if one.get("denied")]
 
 
 # ── what may come back ───────────────────────────────────────────────────────────────────────
