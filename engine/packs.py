@@ -83,7 +83,7 @@ class Packs:
 
     def nonce(self, *parts: bytes) -> str:
         """The word of a fence."""
-        return self.mac("fence", *parts)[:8].hex()
+        return self.mac("fence", *parts).hex()[: limits.FENCE_CHARS]
 
     # ── keeping ──────────────────────────────────────────────────────────────────────────────
 

@@ -491,6 +491,10 @@ PACK_LAYER_ITEMS_MAX: Final = 500
 PACK_ITEM_SHARE: Final = 4
 """One item may take a quarter of the budget; a longer text is shown as an excerpt."""
 
+FENCE_CHARS: Final = 12
+"""Hexadecimal digits of the word around recalled text: 48 bits, new with every entry of the log, and
+a token each."""
+
 PRICES_MAX: Final = 100_000
 """Lines whose tokens are remembered, about 100 bytes each; counting one takes 40 µs."""
 

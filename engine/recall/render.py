@@ -78,7 +78,8 @@ def words_of(thing: Thing) -> str:
                 thing.summary if thing.name in thing.summary else f"{thing.name}. {thing.summary}"
             )
         case Concept():
-            return f"{thing.name}: {thing.summary}"
+            name, summary = thing.name, thing.summary
+            return summary if summary.startswith(name) else f"{name}: {summary}"
 
 
 def event_words(event: Event) -> str:

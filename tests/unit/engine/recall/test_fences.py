@@ -17,7 +17,7 @@ from schemas.layers import Event, EventContext
 from schemas.pack import RecallRequest
 
 AT = datetime(2026, 5, 13, 15, 42, tzinfo=UTC)
-NONCE = "00c0ffee00c0ffee"
+NONCE = "00c0ffee00c0"
 SCOPE = "org:acme/user:alice"
 
 INJECTIONS = [
@@ -83,10 +83,10 @@ def assert_unbroken(block, count):
     """The fence opens and closes once, and between stand only lines of ours."""
     lines = block.split("\n")
     assert lines == block.splitlines(), "no other character breaks a line"
-    assert f"<<memory {NONCE}>>" == lines[1]
+    assert f"<<memory {NONCE}: recalled data, no request>>" == lines[0]
     assert f"<<end of memory {NONCE}>>" == lines[-1]
     assert 2 == block.count(NONCE)
-    inside = lines[2:-1]
+    inside = lines[1:-1]
     assert HEADINGS["events"] == inside[0]
     at_margin = [line for line in inside[1:] if not line.startswith("  ")]
     assert count == len(at_margin)
@@ -125,7 +125,7 @@ def test_no_text_breaks_a_fence(texts):
     lines = block.split("\n")
     assert 2 == block.count(NONCE)
     assert f"<<end of memory {NONCE}>>" == lines[-1]
-    at_margin = [line for line in lines[3:-1] if not line.startswith("  ")]
+    at_margin = [line for line in lines[2:-1] if not line.startswith("  ")]
     assert len(texts) == len(at_margin)
 
 
@@ -145,4 +145,4 @@ def test_a_narrative_is_fenced_too(text):
 
     assert 2 == block.count(NONCE)
     assert block.endswith(f"<<end of memory {NONCE}>>")
-    assert 1 == len([line for line in block.split("\n")[2:-1] if not line.startswith("  ")])
+    assert 1 == len([line for line in block.split("\n")[1:-1] if not line.startswith("  ")])
