@@ -6,6 +6,7 @@ import msgspec
 
 from api.endpoint import BETA, STABLE, Call, Endpoint, Reply
 from engine.recall import recall, recall_stream, replay
+from schemas.envelope import IdempotencyKey
 from schemas.errors import (
     IdempotencyConflict,
     InvalidParameter,
@@ -33,7 +34,7 @@ _ERRORS: Final = (
 
 def post_recall(call: Call) -> Reply:
     """A pack, or a stream of it when the body says so."""
-    request: RecallRequest = call.body
+    request = _keyed(call)
     if request.stream:
         return post_stream(call)
     recalled = recall(call.engine, call.caller, request)
@@ -45,7 +46,7 @@ def post_recall(call: Call) -> Reply:
 
 def post_stream(call: Call) -> Reply:
     """The pack as server-sent events."""
-    request = msgspec.structs.replace(call.body, stream=True)
+    request = msgspec.structs.replace(_keyed(call), stream=True)
     last = call.headers.get(b"last-event-id", b"").decode("latin-1") or None
     return Reply(stream=recall_stream(call.engine, call.caller, request, last))
 
@@ -53,6 +54,19 @@ def post_stream(call: Call) -> Reply:
 def post_replay(call: Call) -> Reply:
     """A receipt's recall, tried again as of then."""
     return Reply(replay(call.engine, call.caller, call.body))
+
+
+def _keyed(call: Call) -> RecallRequest:
+    """The request, with the key of its header where the body has none (001 §6.9)."""
+    request: RecallRequest = call.body
+    given = call.headers.get(b"x-cortex-idempotency-key")
+    if given is None or request.idempotency_key is not None:
+        return request
+    try:
+        key = msgspec.convert(given.decode("latin-1"), IdempotencyKey)
+    except msgspec.ValidationError as error:
+        raise InvalidParameter(field="X-Cortex-Idempotency-Key", reason=str(error)) from error
+    return msgspec.structs.replace(request, idempotency_key=key)
 
 
 def _is_told(body: Any) -> bool:
@@ -75,7 +89,7 @@ ENDPOINTS = (
         is_read=True,
         streams=True,
         is_experimental=_is_told,
-        header_names=("Last-Event-ID",),
+        header_names=("Last-Event-ID", "X-Cortex-Idempotency-Key"),
     ),
     Endpoint(
         "POST",
@@ -91,7 +105,7 @@ ENDPOINTS = (
         off_loop=True,
         is_read=True,
         is_experimental=_is_told,
-        header_names=("Last-Event-ID",),
+        header_names=("Last-Event-ID", "X-Cortex-Idempotency-Key"),
     ),
     Endpoint(
         "POST",

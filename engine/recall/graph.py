@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import quote
 
 from engine.recall.pack import Shown
 from engine.recall.render import words_of
@@ -54,8 +55,7 @@ _TYPES: Final = {
 
 def iri(record_id: str) -> str:
     """An id as an IRI; ids that clients gave themselves are escaped."""
-    safe = "".join(c if c.isalnum() or c in "-_.:~" else f"%{ord(c):04X}" for c in record_id)
-    return f"urn:strata:{safe}"
+    return "urn:strata:" + quote(record_id, safe="-_.:~")
 
 
 def _named(end: EntityRef | ConceptRef) -> dict[str, Any]:

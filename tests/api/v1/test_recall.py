@@ -418,6 +418,18 @@ def test_the_same_key_is_the_same_pack(api, told, scope, fresh_key):
     assert 409 == conflict.status_code
 
 
+def test_a_key_may_come_in_a_header(api, told, scope, fresh_key):
+    """The alternative of 001 §6.9 for calls that only read; a bad one is named."""
+    told(*ACME)
+    headers = {"X-Cortex-Idempotency-Key": fresh_key()}
+    body = {"scope": scope, "query": "Acme seats"}
+    first, again = (api.post("/v1/recall", json=body, headers=headers) for _ in range(2))
+    bad = api.post("/v1/recall", json=body, headers={"X-Cortex-Idempotency-Key": "x" * 65})
+
+    assert first.content == again.content
+    assert (422, "X-Cortex-Idempotency-Key") == (bad.status_code, bad.json()["details"]["field"])
+
+
 def test_the_same_request_gives_the_same_pack(ask, told):
     """On the same point of the log the pack is the same but for when it was asked."""
     told(*ACME)
