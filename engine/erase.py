@@ -273,11 +273,13 @@ async def _delete(job: Job, plan: Plan) -> None:
     step = limits.FORGET_STEP
     counts = msgspec.to_builtins(plan.found.counts(with_events=True))
     for at in range(0, max(len(events), len(records)), step):
+        part = {event.event_id for event in events[at : at + step]}
         command = Forget(
             cascade="gdpr",
             audit_id=_internal_id(job.id),
             records=records[at : at + step],
             events=events[at : at + step],
+            kept=[one for one in plan.kept if part & set(one.fact.supports)],
             counts=counts if at == 0 else {},
             erasure_id=job.id,
         )
@@ -382,6 +384,8 @@ def summary_of(engine: "Engine", tenant_no: int, erasure_id: str) -> dict[str, i
     ]
     for layer, prefix in (("facts", "fact_"), ("beliefs", "belief_"), ("episodes", "ep_")):
         counts[f"deleted_{layer}"] = sum(name.startswith(prefix) for name in names)
+    commands = [command_of(entry) for entry in _directives(engine, tenant_no, erasure_id)]
+    counts["demoted_facts"] = len({one.fact.id for command in commands for one in command.kept})
     counts["deleted_concepts"] = sum(name.startswith("concept_") for name in names)
     return counts
 

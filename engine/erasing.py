@@ -23,10 +23,11 @@ from engine.selection import (
 )
 from engine.state.names import SCOPE
 from projectors.control import scope_key
-from projectors.records import LAYERS
-from schemas.entry import Entry, ForgottenEvent
+from projectors.records import LAYERS, name_key
+from schemas.entry import Entry, ForgottenEvent, KeptFact
 from schemas.erasures import AffectedWorkspace, ErasureRequest, ManifestLine
 from schemas.ids import format_id, raw_of
+from schemas.layers import Fact, LiteralValue
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -40,6 +41,7 @@ class Plan(msgspec.Struct, kw_only=True):
     found: Selection
     references: dict[int, list[str]] = {}
     held: list[ForgottenEvent] = []
+    kept: list[KeptFact] = []
     holds: list[str] = []
 
     def events(self) -> Iterator[ForgottenEvent]:
@@ -111,6 +113,11 @@ def plan_of(engine: "Engine", tenant_no: int | None, request: ErasureRequest) ->
     entries = list(_entries(engine, tenant_no, request, inside, found))
     free = [entry for entry in entries if entry.scope not in plan.holds]
     take_events(engine, tenant_no, found, free)
+    # What lives elsewhere is not ours to delete: it outlives its evidence, and weighs less.
+    outside = [name for name, record in found.records.items() if record.scope_no not in inside]
+    for name in outside:
+        del found.records[name]
+    plan.kept = [one for name in outside if (one := _kept(engine, tenant_no, name)) is not None]
     take_dependants(engine, tenant_no, found)
     held = Selection()
     take_events(engine, tenant_no, held, [e for e in entries if e.scope in plan.holds])
@@ -121,6 +128,17 @@ def plan_of(engine: "Engine", tenant_no: int | None, request: ErasureRequest) ->
         if others:
             plan.references[offset] = others
     return plan
+
+
+def _kept(engine: "Engine", tenant_no: int, name: str) -> KeptFact | None:
+    """A fact with all that its projector needs to have it again."""
+    fact = latest(engine, tenant_no, name)
+    if not isinstance(fact, Fact) or isinstance(fact.subject, LiteralValue):
+        return None
+    basis = engine.staged.get(tenant_no, "facts_basis", raw_of("fact", name))
+    row = engine.staged.get(tenant_no, "entities", name_key(fact.subject.id))
+    root = fact.subject.id if row is None else row.root
+    return None if basis is None else KeptFact(fact, msgspec.msgpack.encode(basis), root)
 
 
 def _entries(

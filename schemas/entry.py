@@ -7,6 +7,7 @@ import msgspec
 
 from schemas.envelope import Envelope
 from schemas.jobs import CancelJob, EndJob, MoveJob, StartJob
+from schemas.layers import Fact
 from schemas.policy import PolicyDocument
 from schemas.scope import ActorId, ScopePath
 from schemas.temporal import Phrase
@@ -194,6 +195,17 @@ class ForgottenEvent(msgspec.Struct, frozen=True, array_like=True):
     references: int = 0
 
 
+class KeptFact(msgspec.Struct, frozen=True, array_like=True):
+    """A fact of another scope whose event loses its payload: replay could not derive it again.
+
+    `basis` is what it rests on, as its projector keeps it; `root` what its subject is the same as.
+    """
+
+    fact: Fact
+    basis: bytes
+    root: str
+
+
 class Forget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="forget"):
     """These records are known no more, and what rests on them is weighed anew (001 §8.5, §11).
 
@@ -205,6 +217,7 @@ class Forget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     audit_id: str
     records: list[ForgottenRecord] = []
     events: list[ForgottenEvent] = []
+    kept: list[KeptFact] = []
     counts: dict[str, int] = {}
     note: str | None = None
     erasure_id: str | None = None

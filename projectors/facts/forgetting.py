@@ -5,19 +5,22 @@ what it had displaced returns, and nothing that stays leads to it.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
 from projectors.base import Change, Drop, View
 from projectors.facts.retraction import silence, withdraw
-from projectors.facts.rows import about_key, fact_id
+from projectors.facts.rows import Basis, about_key, fact_id
 from projectors.facts.sheet import Draft, Sheet
 from projectors.records import moved, name_key, past_key, scope_row_key
-from schemas.entry import Entry, Forget, ForgottenEvent
+from schemas.entry import Entry, Forget, ForgottenEvent, KeptFact
 from schemas.ids import parse_id, raw_of
 from schemas.layers import Fact, LiteralValue
 
 replace = msgspec.structs.replace
+_decode_basis = msgspec.msgpack.Decoder(Basis).decode
+_REDACTED: Final = "supporting_evidence_redacted"
 
 
 def forget(entry: Entry, command: Forget, view: View) -> Iterator[Change]:
@@ -25,8 +28,11 @@ def forget(entry: Entry, command: Forget, view: View) -> Iterator[Change]:
     sheet = Sheet(view, entry.recorded_at)
     gone = {draft.raw: draft for draft in _named(sheet, command)}
     weakened = []
+    kept = {raw_of("fact", one.fact.id) for one in command.kept}
     for event in command.events:
         for draft in _told_by(sheet, event):
+            if draft.raw in kept:
+                continue
             silence(draft, event.event_id)
             if not draft.basis.tellings:
                 gone[draft.raw] = draft
@@ -44,6 +50,8 @@ def forget(entry: Entry, command: Forget, view: View) -> Iterator[Change]:
         yield from _unlinked(sheet, draft, set(gone))
     for raw in gone:
         del sheet.drafts[raw]
+    for one in command.kept:
+        _keep(sheet, one)
     ids, superseded = [fact_id(raw) for raw in gone], []
     for change in sheet.changes(entry.offset):
         if change.table == "facts_moved":
@@ -55,6 +63,20 @@ def forget(entry: Entry, command: Forget, view: View) -> Iterator[Change]:
         yield moved("facts", entry.offset, ids, superseded)
     for draft in gone.values():
         yield from _rows(view, draft)
+
+
+def _keep(sheet: Sheet, one: KeptFact) -> None:
+    """A fact that others still need outlives its evidence, and says so (001 §11.3, phase 5)."""
+    raw = raw_of("fact", one.fact.id)
+    if sheet.view.get("facts", raw) is not None:
+        draft = sheet.draft(raw)
+        if draft.is_known(sheet.at):
+            draft.after = replace(draft.after, partial=True, partial_reason=_REDACTED)
+        return
+    fact = replace(one.fact, partial=True, partial_reason=_REDACTED, version=1)
+    draft = sheet.add(fact, _decode_basis(one.basis), one.root)
+    if draft.is_known(sheet.at):
+        sheet.lay(draft)
 
 
 def _named(sheet: Sheet, command: Forget) -> Iterator[Draft]:

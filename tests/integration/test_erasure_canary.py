@@ -19,6 +19,8 @@ from engine.erase import PHASES, get_erasure, start_erasure
 from engine.exports import get_export, start_export
 from engine.intake import UploadRequest
 from engine.jobs import find_job
+from engine.layers.beliefs import BeliefsRequest, list_beliefs
+from engine.layers.facts import FactsRequest, list_facts
 from engine.proof import look_through, prove
 from engine.read import EventsRequest, get_event, list_events
 from engine.settings import Settings
@@ -238,3 +240,31 @@ async def test_killed_at_a_boundary_of_phases(tmp_path, phase):
     assert 5 == state.summary["deleted_events"]
     assert 1 == len(rows)
     assert [] == found_in(folder)
+
+
+@on_a_loop
+async def test_what_another_scope_made_of_it_outlives_it(tmp_path):
+    """A fact consolidated elsewhere stays without its evidence, and is believed less."""
+    triple = {"subject": "user:ada", "predicate": "lives_in", "object": "Paris"}
+    async with open_engine(settings_for(tmp_path / "data")) as engine:
+        engine.indexer.retired_s = 0.05
+        told = said(
+            SCOPE,
+            "a",
+            {"kind": "triple", "triple": triple},
+            directives={"consolidate_into": OTHER},
+        )
+        receipt = await capture(engine, ALICE, told)
+        await engine.lifecycle.wait("consolidated", receipt.wal_offset, 30)
+        (before,) = list_beliefs(engine, ALICE, BeliefsRequest(scope=OTHER)).value.items
+        erasure = await erased(engine)
+        state = get_erasure(engine, ALICE, erasure)
+        facts = list_facts(engine, ALICE, FactsRequest(scope=OTHER)).value.items
+        beliefs = list_beliefs(engine, ALICE, BeliefsRequest(scope=OTHER)).value.items
+
+    assert "completed" == state.status, state
+    assert {"redacted_events": 1, "demoted_facts": 1}.items() <= state.summary.items()
+    assert ["supporting_evidence_redacted"] == [fact.partial_reason for fact in facts]
+    assert all(belief.confidence < before.confidence for belief in beliefs)
+    report = verify(settings_for(tmp_path / "data"), lambda *_: None, replay=True, scratch=tmp_path)
+    assert report.is_good

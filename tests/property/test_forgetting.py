@@ -106,7 +106,7 @@ class Story:
             case "roll back" if self.events:
                 asked = RollbackRequest(caller=self.rig.ALICE.actor, dry_run=False)
                 done = await roll_back(self.engine, self.rig.ALICE, asked)
-                self.rollbacks.append(done.rollback_id)
+                self.rollbacks += [done.rollback_id] if done.events else []
             case "restore" if self.rollbacks:
                 await undo_rollback(self.engine, self.rig.ALICE, self.rollbacks.pop())
 
