@@ -449,9 +449,12 @@ def test_a_receipt_can_be_tried_again(api, ask, told):
     """The same question to the engine as it was gives the same answer, whatever came since."""
     told(*ACME)
     receipt = ask("How many seats has Acme?", diagnostics="full")["diagnostics"]["receipt"]
+    at_once = api.post("/v1/recall/replay", json={"receipt": receipt}).json()
     told("Acme now has many more seats, seats, seats")
     answer = api.post("/v1/recall/replay", json={"receipt": receipt})
     body = answer.json()
+
+    assert at_once["same"], at_once["differences"]
 
     assert 200 == answer.status_code, answer.text
     assert "many more seats" not in json.dumps(body["pack"])
