@@ -1,4 +1,4 @@
-"""How fast is it?  `python -m bench [capture|extraction|layers|signed|sse|all] [--quick] …`
+"""How fast is it?  `python -m bench [capture|extraction|layers|quality|signed|sse|all] [--quick] …`
 
 A full run replaces its sections of RESULTS.md and its plots; a quick one only prints. The raw
 figures of either go to bench/out/.
@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import capture, extraction, layers, signed, sse
+from bench import capture, extraction, layers, quality, signed, sse
 from bench.host import OUT, Broken
 from bench.process import raise_file_limit
 from bench.report import PLOTS, Surroundings, keep, save, show
@@ -22,10 +22,12 @@ BENCHMARKS: dict[str, ModuleType] = {
     "capture": capture,
     "extraction": extraction,
     "layers": layers,
+    "quality": quality,
     "signed": signed,
     "sse": sse,
 }
 _SECONDS, _QUICK_SECONDS = 5.0, 1.0
+_QUICK_QUESTIONS = 20
 _ERR = Console(stderr=True, highlight=False)
 _OUT = Console(highlight=False, width=None if sys.stdout.isatty() else 180)
 
@@ -44,9 +46,11 @@ _OUT = Console(highlight=False, width=None if sys.stdout.isatty() else 180)
     default=extraction.CORPUS,
     help="Folder of conversations that extraction is tried on [../shared/data/locomo].",
 )
-def main(which: str, quick: bool, seconds: float | None, corpus: Path) -> None:
-    """Measure captures, extraction, identity and lifecycle streams; goals beside figures."""
+@click.option("--sample", type=click.IntRange(min=1), help="Questions of each corpus of quality.")
+def main(which: str, quick: bool, seconds: float | None, corpus: Path, sample: int | None) -> None:
+    """Measure captures, extraction, recall, identity and streams; goals beside figures."""
     extraction.corpus = corpus
+    quality.sample = sample or (_QUICK_QUESTIONS if quick else None)
     raise_file_limit()
     OUT.mkdir(exist_ok=True)
     PLOTS.mkdir(exist_ok=True)
@@ -54,12 +58,16 @@ def main(which: str, quick: bool, seconds: float | None, corpus: Path) -> None:
     wanted = BENCHMARKS if which == "all" else {which: BENCHMARKS[which]}
     command = shlex.join(["python", "-m", "bench", *sys.argv[1:]])
     for benchmark in wanted.values():
+        why = getattr(benchmark, "absent", lambda: None)()
+        if why is not None:
+            _ERR.print(f"{benchmark.NAME} is left out: {why}")
+            continue
         surroundings = Surroundings(command)
         found = _measured(benchmark, seconds)
         keep(benchmark.NAME, found)
         section = benchmark.section(found, surroundings.facts())
         show(_OUT, section)
-        if not quick:
+        if not quick and not (sample and benchmark is quality):
             save(section)
             benchmark.draw(found, PLOTS / f"{benchmark.NAME}.png")
 

@@ -22,7 +22,7 @@ _LOOK_ROWS: Final = 6
 """How far a neighbour is looked for among rows of other sessions that came in between."""
 
 _PAUSE_US: Final = 3_600_000_000
-"""Without a session, what was observed within an hour of each other stands together."""
+"""Without a session, turns that were observed within an hour of each other stand together."""
 
 _SAMPLE_ROWS: Final = 2048
 """The newest rows tell how rare a word is well enough."""
@@ -136,12 +136,16 @@ def neighbours_of(block: Block, rows: Rows) -> Rows:
 
 
 def _stand_together(block: Block, rows: Rows, others: Rows) -> Any:
-    """Whether each pair is of one session; without sessions, whether no pause lies between."""
+    """Whether each pair is of one session; without sessions, whether they are turns of one talk.
+
+    Documents that happen to come one after another say nothing about each other.
+    """
     session = block.session[rows]
     is_same = block.session[others] == session
     if (session == 0).any():
         apart = np.abs(block.observed_us[others] - block.observed_us[rows])
-        is_same &= (session > 0) | (apart <= _PAUSE_US)
+        is_talk = (block.role[rows] > 0) & (block.role[others] > 0) & (apart <= _PAUSE_US)
+        is_same &= (session > 0) | is_talk
     return is_same
 
 

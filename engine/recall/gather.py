@@ -18,7 +18,7 @@ _WIDER: Final = 4
 _HITS_MAX: Final = 6400
 """A filter may leave out most hits: the search is made wider, up to this many."""
 
-_LENDERS: Final = 30
+_LENDERS: Final = 20
 """Facts whose events are looked up: each costs a read."""
 
 

@@ -34,7 +34,7 @@ class Weights:
     exchange: float = 0.6
     late: float = 0.2
     late_around: float = 0.5
-    lent: float = 0.1
+    lent: float = 0.05
     expected: float = 1.5
     speaker: float = 3.0
     role: float = 3.0

@@ -130,12 +130,25 @@ def test_neighbours_are_of_the_same_session(world):
 
 
 def test_without_sessions_a_pause_parts_them(world):
-    """What was observed within the hour stands together."""
+    """Turns that were observed within the hour stand together."""
     later = world.START + timedelta(hours=5)
-    turns = [world.Turn("one"), world.Turn("two"), world.Turn("three", at=later)]
+    turns = [
+        world.Turn("one", role="user"),
+        world.Turn("two", role="user"),
+        world.Turn("three", role="user", at=later),
+    ]
     block = world.World(turns).sources.vectors.block(1, 1, "events")
 
     assert [-1, 0, -1, -1] == neighbours_of(block, np.array([1]))[0].tolist()
+
+
+def test_documents_have_no_neighbours(world):
+    """That one came after the other says nothing about either."""
+    block = world.World([world.Turn("one"), world.Turn("two")]).sources.vectors.block(
+        1, 1, "events"
+    )
+
+    assert (neighbours_of(block, np.array([0, 1])) == -1).all()
 
 
 def test_rows_that_are_taken_out_leave_every_column(chat, world):

@@ -1,0 +1,47 @@
+"""Who asks?  One connection that stays open, JSON in and out."""
+
+import http.client
+import json
+from types import TracebackType
+from typing import Any, Self
+
+from bench.host import Broken, Host
+
+_WAIT_S = 120.0
+
+
+class Client:
+    """A caller of a server, for the length of a block."""
+
+    def __init__(self, host: Host) -> None:
+        self._connection = http.client.HTTPConnection(host.host, host.port, timeout=_WAIT_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._connection.close()
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The answer; anything but success breaks the run."""
+        encoded = json.dumps(body)
+        try:
+            response = self._sent(path, encoded)
+        except ConnectionError:
+            # A connection that was idle for long is closed by the server.
+            self._connection.close()
+            response = self._sent(path, encoded)
+        content = response.read()
+        if response.status >= 300:
+            raise Broken(f"POST {path} answered {response.status}: {content[:500]!r}")
+        found: dict[str, Any] = json.loads(content)
+        return found
+
+    def _sent(self, path: str, body: str) -> http.client.HTTPResponse:
+        self._connection.request("POST", path, body, {"content-type": "application/json"})
+        return self._connection.getresponse()
