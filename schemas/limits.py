@@ -492,8 +492,7 @@ PACK_ITEM_SHARE: Final = 4
 """One item may take a quarter of the budget; a longer text is shown as an excerpt."""
 
 FENCE_CHARS: Final = 12
-"""Hexadecimal digits of the word around recalled text: 48 bits, new with every entry of the log, and
-a token each."""
+"""Hexadecimal digits of the word around recalled text: 48 bits, and a token each."""
 
 PRICES_MAX: Final = 100_000
 """Lines whose tokens are remembered, about 100 bytes each; counting one takes 40 µs."""
@@ -504,11 +503,9 @@ CITED_EVENTS_MAX: Final = 64
 FILTER_CONDITIONS_MAX: Final = 64
 FILTER_DEPTH_MAX: Final = 8
 FILTER_VALUES_MAX: Final = 256
-"""Conditions in `filters`, how deep AND, OR and NOT may nest, values in one `in`: what a person or
-a program writes, and too little to hold a thread."""
-
 WITHOUT_MAX: Final = 256
-"""Events a counterfactual may leave out."""
+"""Conditions in `filters`, how deep AND, OR and NOT may nest, values in one `in`, events a
+counterfactual leaves out: what people and programs write, and too little to hold a thread."""
 
 PACK_S: Final = 60
 """How long a pack, and the stream of it, can be referred to (001 §18.2.20); never extended."""
