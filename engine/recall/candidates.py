@@ -75,7 +75,7 @@ class Sources:
 
 @dataclass(frozen=True)
 class Pool:
-    """The candidates of one layer, as columns of equal length, in order of scope and log.
+    """Candidates as columns of equal length, block after block, each in the order of the log.
 
     `session`, `actor` and `role` are numbers of this pool (`actors`, `roles` name them; 0 is none).
     `row` is the place in the scope's block, `neighbours` are the rows of what was said in the same
@@ -83,8 +83,8 @@ class Pool:
     well each word of the question is met in each candidate, `importance` how rare the words are.
     """
 
-    layer: Layer
     raws: Sequence[bytes]
+    layer: Any  # int8[n]: a place in LAYERS
     scope_no: Any  # int64[n]
     row: Any  # int64[n]
     offset: Any  # int64[n]
@@ -122,15 +122,20 @@ class Pool:
         return replace(self, raws=raws, channels=channels, **columns)
 
 
-_WHOLE = frozenset({"layer", "raws", "channels", "actors", "roles", "importance"})
+_WHOLE = frozenset({"raws", "channels", "actors", "roles", "importance"})
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Everything that may answer, layer by layer, with the question as it was resolved."""
+    """Everything that may answer, with the question as it was resolved.
+
+    Events are told by people and compared among each other; what was derived is sentences of one
+    kind, and one pool for all its layers.
+    """
 
     question: Question
-    pools: Mapping[Layer, Pool]
+    layers: Sequence[Layer]
+    pools: Mapping[Literal["events", "derived"], Pool]
     hits: Mapping[str, int]
     """How many each channel brought: the probe that every leg was live."""
 

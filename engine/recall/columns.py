@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from engine.recall.candidates import Pool
 from engine.recall.late import Words, importance, matches
-from engine.state.index import Block, Embedder, Layer
+from engine.state.index import LAYERS, Block, Embedder, Layer
 
 Rows = NDArray[np.int64]
 Scores = Mapping[int, float]
@@ -21,6 +21,7 @@ SIDES: Final = (-2, -1, 1, 2)
 _LOOK_ROWS: Final = 6
 """How far a neighbour is looked for among rows of other sessions that came in between."""
 
+_STEPS: Final = np.array([*range(-1, -_LOOK_ROWS - 1, -1), *range(1, _LOOK_ROWS + 1)], np.int64)
 _PAUSE_US: Final = 3_600_000_000
 """Without a session, turns that were observed within an hour of each other stand together."""
 
@@ -35,6 +36,7 @@ _BEFORE: Final = 0.6
 class Place:
     """A block that is searched. `admitted` is bool[n], or None when every row may be found."""
 
+    layer: Layer
     scope_no: int
     block: Block
     admitted: Any
@@ -42,7 +44,7 @@ class Place:
     def row_of(self, raw: bytes) -> int | None:
         """Where a document is, if it may be found."""
         row = self.block.rows.get(raw)
-        if row is None or row >= len(self.block.raws) or self.block.raws[row] != raw:
+        if row is None or row >= len(self.block.raws):
             return None
         return row if self.admitted is None or self.admitted[row] else None
 
@@ -68,12 +70,13 @@ class Asked:
     """How many of the best of each channel bring their neighbours along."""
 
 
-def pool_of(layer: Layer, places: Sequence[Place], scored: Sequence[Scored], asked: Asked) -> Pool:
-    """The candidates of a layer, place after place, each in the order of the log."""
+def pool_of(places: Sequence[Place], scored: Sequence[Scored], asked: Asked) -> Pool:
+    """The candidates of these places, one after another, each in the order of the log."""
     parts = [
-        _Part(place.block, _chosen(place, some, asked.near), some)
+        _Part(place, _chosen(place, some, asked.near), some)
         for place, some in zip(places, scored, strict=True)
     ]
+    counts = [len(part.rows) for part in parts]
     blocks = [part.block for part in parts]
     vectors = _joined([part.block.vectors[part.rows] for part in parts], np.float32, 2)
     before = _joined([part.vectors_before() for part in parts], np.float32, 2)
@@ -83,12 +86,9 @@ def pool_of(layer: Layer, places: Sequence[Place], scored: Sequence[Scored], ask
     lengths = _joined([part.lengths() for part in parts], np.int64)
     met = matches(asked.words.and_also(asked.expected), pieces, lengths, asked.embedder)
     return Pool(
-        layer=layer,
         raws=[part.block.raws[row] for part in parts for row in part.rows.tolist()],
-        scope_no=np.repeat(
-            np.array([place.scope_no for place in places], np.int64),
-            [len(part.rows) for part in parts],
-        ),
+        layer=np.repeat(np.array([LAYERS.index(p.layer) for p in places], np.int8), counts),
+        scope_no=np.repeat(np.array([place.scope_no for place in places], np.int64), counts),
         row=_joined([part.rows for part in parts], np.int64),
         offset=_joined([part.of("offsets") for part in parts], np.int64),
         observed_us=_joined([part.of("observed_us") for part in parts], np.int64),
@@ -117,21 +117,18 @@ def pool_of(layer: Layer, places: Sequence[Place], scored: Sequence[Scored], ask
 
 def neighbours_of(block: Block, rows: Rows) -> Rows:
     """int64[n, 4]: the rows on each of the SIDES in the same session; -1 where there is none."""
+    around = rows[:, None] + _STEPS
+    is_inside = (around >= 0) & (around < len(block.raws))
+    around = np.where(is_inside, around, rows[:, None])
+    is_same = is_inside & _stand_together(block, rows[:, None], around)
     found = np.full((len(rows), len(SIDES)), -1, np.int64)
-    for sign, near, far in ((-1, 1, 0), (1, 2, 3)):
-        met = np.zeros(len(rows), np.int64)
-        looking = np.arange(len(rows))
-        for step in range(1, _LOOK_ROWS + 1):
-            at = rows[looking] + sign * step
-            is_inside = (at >= 0) & (at < len(block.raws))
-            looking, at = looking[is_inside], at[is_inside]
-            is_same = _stand_together(block, rows[looking], at)
-            same, there = looking[is_same], at[is_same]
-            found[same, np.where(met[same] == 0, near, far)] = there
-            met[same] += 1
-            looking = looking[met[looking] < 2]
-            if not len(looking):
-                break
+    for first, sides in ((0, (1, 0)), (_LOOK_ROWS, (2, 3))):
+        part, there = is_same[:, first : first + _LOOK_ROWS], around[:, first : first + _LOOK_ROWS]
+        # How many of the session stand between: none before the first, one before the second.
+        nth = np.cumsum(part, axis=1)
+        for number, side in enumerate(sides, start=1):
+            row, step = np.nonzero(part & (nth == number))
+            found[row, side] = there[row, step]
     return found
 
 
@@ -152,10 +149,15 @@ def _stand_together(block: Block, rows: Rows, others: Rows) -> Any:
 class _Part:
     """The chosen rows of one block."""
 
-    def __init__(self, block: Block, rows: Rows, scored: Scored) -> None:
-        self.block = block
+    def __init__(self, place: Place, rows: Rows, scored: Scored) -> None:
+        self.block = place.block
         self.rows = rows
-        self.neighbours = neighbours_of(block, rows)
+        # Only what happened has a before and an after.
+        self.neighbours = (
+            neighbours_of(place.block, rows)
+            if place.layer == "events"
+            else np.full((len(rows), len(SIDES)), -1, np.int64)
+        )
         self._scored = scored
 
     def of(self, column: str) -> Any:

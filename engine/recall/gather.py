@@ -6,9 +6,9 @@ out as columns, with what was said just before and after.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from engine.recall.candidates import Candidates, Question, Reach, Sources, Window
+from engine.recall.candidates import Candidates, Pool, Question, Reach, Sources, Window
 from engine.recall.columns import Asked, Place, Scored, pool_of
 from engine.recall.late import words_of
 from engine.recall.question import addressed
@@ -36,40 +36,34 @@ def gather(
     search = _Search(sources, tenant_no, scope_nos, window, reach)
     question = search.addressed(question)
     vector = search.vector_of(question)
-    hits: dict[Layer, _Hits] = {}
-    derived: list[Layer] = [layer for layer in layers if layer != "events"]
-    lent: Mapping[bytes, float] = {}
-    # Derived sentences are many and alike: events have a search of their own. Facts are asked in
-    # any case, for they are further keys of the events behind them.
-    if "events" in layers:
-        derived = list(dict.fromkeys(("facts", *derived)))
-        hits |= search.ask(question, vector, ["events"])
-    hits |= search.ask(question, vector, derived)
-    if "events" in layers:
-        lent = search.lent(hits["facts"])
     asked = Asked(
         vector=vector,
         words=words_of(question.terms, sources.embedder),
         expected=words_of(sorted(question.expects), sources.embedder),
         embedder=sources.embedder,
     )
-    near = replace(asked, near=reach.neighbours)
-    pools = {}
-    for layer in layers:
-        is_event = layer == "events"
-        scored = search.scored(layer, hits[layer], lent if is_event else {})
-        pools[layer] = pool_of(layer, search.places(layer), scored, near if is_event else asked)
-    counts = {
-        "words": sum(len(some.words) for some in hits.values()),
-        "meaning": sum(len(some.meaning) for some in hits.values()),
-        "facts": len(lent),
-    }
-    return Candidates(question=question, pools=pools, hits=counts)
+    derived: list[Layer] = [layer for layer in layers if layer != "events"]
+    pools: dict[Literal["events", "derived"], Pool] = {}
+    counts = dict.fromkeys(("words", "meaning", "facts"), 0)
+    # Derived sentences are many and alike: events have a search of their own. Facts are asked in
+    # any case, for they are further keys of the events behind them.
+    told = search.ask(question, vector, ["facts", *derived] if "events" in layers else derived)
+    if "events" in layers:
+        hits = search.ask(question, vector, ["events"])
+        lent = search.lent(told)
+        near = replace(asked, near=reach.neighbours)
+        pools["events"] = search.pool(["events"], hits, near, lent)
+        counts = {"words": len(hits.words), "meaning": len(hits.meaning), "facts": len(lent)}
+    if derived:
+        pools["derived"] = search.pool(derived, told, asked, {})
+        counts["words"] += len(told.words)
+        counts["meaning"] += len(told.meaning)
+    return Candidates(question=question, layers=layers, pools=pools, hits=counts)
 
 
 @dataclass(frozen=True)
 class _Hits:
-    """What the two channels said of a layer, best first."""
+    """What the two channels said, best first."""
 
     words: list[Hit]
     meaning: list[Hit]
@@ -99,7 +93,7 @@ class _Search:
             vectors, tenant_no = self._sources.vectors, self._tenant_no
             blocks = ((no, vectors.block(tenant_no, no, layer)) for no in self._scope_nos)
             self._opened[layer] = [
-                Place(no, block, self._admitted(layer, block))
+                Place(layer, no, block, self._admitted(layer, block))
                 for no, block in blocks
                 if block is not None
             ]
@@ -127,11 +121,11 @@ class _Search:
         except EmbedderUnavailable:
             return None
 
-    def ask(self, question: Question, vector: Any, layers: Sequence[Layer]) -> dict[Layer, _Hits]:
-        """The best of both channels, over these layers together; one that is empty is not asked."""
-        asked, layers = layers, [layer for layer in layers if self.places(layer)]
+    def ask(self, question: Question, vector: Any, layers: Sequence[Layer]) -> _Hits:
+        """The best of both channels, over these layers together; an empty one is not asked."""
+        layers = [layer for layer in dict.fromkeys(layers) if self.places(layer)]
         if not layers:
-            return {layer: _Hits([], []) for layer in asked}
+            return _Hits([], [])
         sources, until_us = self._sources, self._window.recorded_until_us
         query = " ".join(question.terms)
 
@@ -155,15 +149,10 @@ class _Search:
                 recorded_until_us=until_us,
             )
 
-        words = self._wide_enough(by_words, self._reach.words)
-        meaning = [] if vector is None else self._wide_enough(by_meaning, self._reach.meaning)
-        return {
-            layer: _Hits(
-                [hit for hit in words if hit.layer == layer],
-                [hit for hit in meaning if hit.layer == layer],
-            )
-            for layer in asked
-        }
+        return _Hits(
+            self._wide_enough(by_words, self._reach.words),
+            [] if vector is None else self._wide_enough(by_meaning, self._reach.meaning),
+        )
 
     def _wide_enough(self, search: Callable[[int], list[Hit]], wanted: int) -> list[Hit]:
         """The best that may be found; the search is made again, wider, when too few of them may."""
@@ -178,15 +167,17 @@ class _Search:
             limit *= _WIDER
             hits = search(limit)
 
-    def lent(self, facts: _Hits) -> dict[bytes, float]:
+    def lent(self, told: _Hits) -> dict[bytes, float]:
         """What facts that were found lend to the events they rest on: a derived key of the event.
 
         The event is what is served, so a fact adds to its score and never takes its place.
         """
-        most = max((hit.score for hit in facts.words), default=1.0)
-        strength = {hit.raw: hit.score / most for hit in facts.words}
-        for hit in facts.meaning:
-            strength[hit.raw] = strength.get(hit.raw, 0.0) + hit.score
+        words = [hit for hit in told.words if hit.layer == "facts"]
+        most = max((hit.score for hit in words), default=1.0)
+        strength = {hit.raw: hit.score / most for hit in words}
+        for hit in told.meaning:
+            if hit.layer == "facts":
+                strength[hit.raw] = strength.get(hit.raw, 0.0) + hit.score
         best = sorted(strength, key=lambda raw: (-strength[raw], raw))[:_LENDERS]
         lent: dict[bytes, float] = {}
         for fact, events in self._sources.events_behind(self._tenant_no, "facts", best).items():
@@ -196,26 +187,29 @@ class _Search:
 
     # ── finding rows ─────────────────────────────────────────────────────────────────────────
 
-    def scored(self, layer: Layer, hits: _Hits, lent: Mapping[bytes, float]) -> list[Scored]:
-        """The scores of each channel by row, place by place."""
-        words = self._by_place(layer, ((hit.raw, hit.score) for hit in hits.words))
-        meaning = self._by_place(layer, ((hit.raw, hit.score) for hit in hits.meaning))
-        borrowed = self._by_place(layer, lent.items())
-        return [Scored(*some) for some in zip(words, meaning, borrowed, strict=True)]
+    def pool(
+        self, layers: Sequence[Layer], hits: _Hits, asked: Asked, lent: Mapping[bytes, float]
+    ) -> Pool:
+        """The candidates of these layers, with everything that is known of them."""
+        words = self._by_place(layers, ((hit.layer, hit.raw, hit.score) for hit in hits.words))
+        meaning = self._by_place(layers, ((hit.layer, hit.raw, hit.score) for hit in hits.meaning))
+        borrowed = self._by_place(layers, (("events", *some) for some in lent.items()))
+        places = [place for layer in layers for place in self.places(layer)]
+        scored = [Scored(*some) for some in zip(words, meaning, borrowed, strict=True)]
+        return pool_of(places, scored, asked)
 
     def _by_place(
-        self, layer: Layer, scores: Iterable[tuple[bytes, float]]
+        self, layers: Sequence[Layer], scores: Iterable[tuple[Layer, bytes, float]]
     ) -> list[dict[int, float]]:
-        places = self.places(layer)
-        if len(places) == 1:
-            rows = ((places[0].row_of(raw), score) for raw, score in scores)
-            return [{row: score for row, score in rows if row is not None}]
-        found: list[dict[int, float]] = [{} for _ in places]
-        for raw, score in scores:
-            place = self._find(layer, raw)
+        """Row -> score, place by place, in the order of the layers."""
+        found: dict[Layer, list[dict[int, float]]] = {
+            layer: [{} for _ in self.places(layer)] for layer in layers
+        }
+        for layer, raw, score in scores:
+            place = self._find(layer, raw) if layer in found else None
             if place is not None:
-                found[place[0]][place[1]] = score
-        return found
+                found[layer][place[0]][place[1]] = score
+        return [rows for layer in layers for rows in found[layer]]
 
     def _find(self, layer: Layer, raw: bytes) -> tuple[int, int] | None:
         """(which place, which row) a document is at, if it may be found."""

@@ -6,7 +6,7 @@ session, lends it some of its score. Everything that suits one kind of log only 
 what the candidates themselves show, never by a name. bench/quality has the measurements.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, overload
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from engine.recall.candidates import Candidates, Pool, Question, Ranked
 from engine.recall.columns import SIDES
 from engine.recall.question import MACHINES
-from engine.state.index import Layer
+from engine.state.index import LAYERS, Layer
 
 Floats = NDArray[np.float32]
 
@@ -68,16 +68,21 @@ SAME: Final = 0.985
 DUPLICATES_AMONG: Final = 60
 """So many of the best are compared with each other."""
 
+_EVENTS: Final = LAYERS.index("events")
 _DAY_US: Final = 86_400_000_000
 _EPSILON: Final = 1e-6
 
 
 def rank(candidates: Candidates, weights: Weights = WEIGHTS) -> Mapping[Layer, Sequence[Ranked]]:
     """The candidates of each layer, best first; near-duplicates collapsed into the best of them."""
-    return {
-        layer: _ranked(pool, _features(pool, candidates.question, weights))
-        for layer, pool in candidates.pools.items()
-    }
+    found: dict[Layer, Sequence[Ranked]] = dict.fromkeys(candidates.layers, ())
+    for name, pool in candidates.pools.items():
+        if len(pool):
+            ranking = _Ranking(pool, _features(pool, candidates.question, weights))
+            for layer in candidates.layers:
+                if (layer == "events") == (name == "events"):
+                    found[layer] = ranking.of(layer)
+    return found
 
 
 class _Sum:
@@ -106,8 +111,22 @@ class _Sum:
 
 def _features(pool: Pool, question: Question, weights: Weights) -> dict[str, Floats]:
     """What each feature adds to the score of each candidate."""
-    if not len(pool):
-        return {}
+    parts = _told(pool, weights) if pool.layer[0] == _EVENTS else _derived(pool, weights)
+    return parts | _priors(pool, question, weights)
+
+
+def _derived(pool: Pool, weights: Weights) -> dict[str, Floats]:
+    """What was derived stands by itself: the weight of what is around goes to the sentence."""
+    total = _Sum()
+    total.add("words", weights.words + weights.words_session, pool.channels["words"])
+    total.add("meaning", weights.meaning + weights.exchange, pool.channels["meaning"])
+    if pool.matches.shape[1]:
+        total.add("late", weights.late + weights.late_around, pool.matches @ pool.importance)
+    return total.parts()
+
+
+def _told(pool: Pool, weights: Weights) -> dict[str, Floats]:
+    """What was told is understood by what was said around it."""
     beside = _positions(pool)
     sessions = _Sessions(pool.session)
     # An assistant's reply says again what it was asked: then neighbours lend nothing new.
@@ -125,9 +144,7 @@ def _features(pool: Pool, question: Question, weights: Weights) -> dict[str, Flo
     total.add("exchange", weights.exchange, pool.channels["exchange"])
     total.add("lent", weights.lent, pool.channels["lent"])
     parts = total.parts()
-    if pool.matches.shape[1]:
-        parts |= _late(pool, beside, sessions, weights)
-    return parts | _priors(pool, question, weights)
+    return parts | _late(pool, beside, sessions, weights) if pool.matches.shape[1] else parts
 
 
 def _late(pool: Pool, beside: Any, sessions: "_Sessions", weights: Weights) -> dict[str, Floats]:
@@ -157,7 +174,7 @@ def _priors(pool: Pool, question: Question, weights: Weights) -> dict[str, Float
         "dated": weights.dated * _dated(pool, question),
         "expected": weights.expected * pool.expected,
     }
-    if pool.layer == "events":
+    if pool.layer[0] == _EVENTS:
         parts["short"] = weights.short * (pool.words < SHORT_WORDS)
         parts["asks"] = weights.asks * pool.is_question
     if question.wants_current:
@@ -261,55 +278,35 @@ class _Sessions:
 # ── the ranked ───────────────────────────────────────────────────────────────────────────────
 
 
-class _Parts(Mapping[str, float]):
-    """What each feature added to one candidate, looked up when somebody asks."""
+class _Ranking:
+    """A pool in its order."""
 
-    __slots__ = ("_added", "_names")
+    def __init__(self, pool: Pool, parts: Mapping[str, Floats]) -> None:
+        self.pool = pool
+        self.parts = parts
+        total = np.sum(list(parts.values()), axis=0, dtype=np.float64)
+        # Equal scores in the order of the log: the same question gives the same answer.
+        self.order = np.lexsort((pool.offset, -total))
+        self.scores = _squeezed(pool, total)
+        # Records that read alike may hold at different times: only what was told repeats itself.
+        is_told = pool.layer[0] == _EVENTS
+        self.twins = _duplicates(pool, self.order) if is_told else {}
+        self._gone = {at for some in self.twins.values() for at in some}
 
-    def __init__(self, names: tuple[str, ...], added: Any) -> None:
-        self._names = names
-        self._added = added
-
-    def __getitem__(self, name: str) -> float:
-        if name not in self._names:
-            raise KeyError(name)
-        return float(self._added[self._names.index(name)])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-def _ranked(pool: Pool, parts: Mapping[str, Floats]) -> Sequence[Ranked]:
-    if not len(pool):
-        return []
-    total = np.sum(list(parts.values()), axis=0, dtype=np.float64)
-    # Equal scores in the order of the log: the same question gives the same answer.
-    order = np.lexsort((pool.offset, -total))
-    twins = _duplicates(pool, order)
-    gone = {at for some in twins.values() for at in some}
-    kept = [at for at in order.tolist() if at not in gone]
-    return _Ranking(pool, parts, kept, _squeezed(pool, total), twins)
+    def of(self, layer: Layer) -> Sequence[Ranked]:
+        """The candidates of one layer."""
+        number = LAYERS.index(layer)
+        kept = self.order[self.pool.layer[self.order] == number].tolist()
+        return _Ordered(self, layer, [at for at in kept if at not in self._gone])
 
 
-class _Ranking(Sequence[Ranked]):
-    """The candidates in their order; each is put together when it is looked at, for few are."""
+class _Ordered(Sequence[Ranked]):
+    """Candidates in their order; each is put together when it is looked at, for few are."""
 
-    def __init__(
-        self,
-        pool: Pool,
-        parts: Mapping[str, Floats],
-        order: Sequence[int],
-        scores: Any,
-        twins: Mapping[int, Sequence[int]],
-    ) -> None:
-        self._pool = pool
-        self._parts = parts
+    def __init__(self, ranking: _Ranking, layer: Layer, order: Sequence[int]) -> None:
+        self._ranking = ranking
+        self._layer = layer
         self._order = order
-        self._scores = scores
-        self._twins = twins
 
     def __len__(self) -> int:
         return len(self._order)
@@ -324,18 +321,18 @@ class _Ranking(Sequence[Ranked]):
         return self._at(self._order[place])
 
     def _at(self, at: int) -> Ranked:
-        pool = self._pool
+        pool, ranking = self._ranking.pool, self._ranking
         return Ranked(
-            layer=pool.layer,
+            layer=self._layer,
             raw=pool.raws[at],
             scope_no=int(pool.scope_no[at]),
             offset=int(pool.offset[at]),
             observed_us=int(pool.observed_us[at]),
             recorded_us=int(pool.recorded_us[at]),
-            score=float(self._scores[at]),
-            parts={name: float(part[at]) for name, part in self._parts.items()},
+            score=float(ranking.scores[at]),
+            parts={name: float(part[at]) for name, part in ranking.parts.items()},
             vector=pool.vectors[at],
-            duplicates=tuple(pool.raws[twin] for twin in self._twins.get(at, ())),
+            duplicates=tuple(pool.raws[twin] for twin in ranking.twins.get(at, ())),
         )
 
 

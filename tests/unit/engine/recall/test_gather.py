@@ -26,8 +26,8 @@ def chat(world):
     return world.World(turns)
 
 
-def found(candidates, world, layer="events"):
-    return [world.place_of(raw) for raw in candidates.pools[layer].raws]
+def found(candidates, world):
+    return [world.place_of(raw) for raw in candidates.pools["events"].raws]
 
 
 def test_both_channels_bring_candidates(chat, world):
