@@ -1,4 +1,4 @@
-"""How fast is it?  `python -m bench [capture|extraction|layers|quality|signed|sse|all] [--quick] …`
+"""How fast is it, and how good?  `python -m bench [capture|quality|recall|…|all] [--quick] …`
 
 A full run replaces its sections of RESULTS.md and its plots; a quick one only prints. The raw
 figures of either go to bench/out/.
@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import capture, extraction, layers, quality, signed, sse
+from bench import capture, extraction, layers, quality, recall, signed, sse
 from bench.host import OUT, Broken
 from bench.process import raise_file_limit
 from bench.report import PLOTS, Surroundings, keep, save, show
@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, ModuleType] = {
     "extraction": extraction,
     "layers": layers,
     "quality": quality,
+    "recall": recall,
     "signed": signed,
     "sse": sse,
 }
