@@ -231,18 +231,18 @@ def _keep_ranked(ran: Ran) -> None:
 
 # ── reporting ────────────────────────────────────────────────────────────────────────────────
 
-_BARS: tuple[tuple[str, str | None, str, float], ...] = (
-    ("locomo", None, "any@5", 78),
-    ("locomo", None, "any@10", 86),
-    ("locomo", None, "all@10", 73),
-    ("locomo", None, "all@20", 79),
-    ("locomo", "multi-hop", "all@20", 39),
-    ("longmemeval-pool48", None, "session any@5", 97),
-    ("longmemeval-pool48", None, "session all@5", 87.5),
-    ("longmemeval-pool48", None, "any@10", 92),
-    ("longmemeval-pool48", None, "all@10", 77),
+_BARS: tuple[tuple[str, str | None, str, float, float], ...] = (
+    ("locomo", None, "any@5", 78, 81),
+    ("locomo", None, "any@10", 86, 88.5),
+    ("locomo", None, "all@10", 73, 75),
+    ("locomo", None, "all@20", 79, 81),
+    ("locomo", "multi-hop", "all@20", 39, 44),
+    ("longmemeval-pool48", None, "session any@5", 97, 98),
+    ("longmemeval-pool48", None, "session all@5", 87.5, 91),
+    ("longmemeval-pool48", None, "any@10", 92, 95),
+    ("longmemeval-pool48", None, "all@10", 77, 81),
 )
-"""Corpus, category or all, measure, and the least that is asked of the default install."""
+"""Corpus, category or all, measure; the least asked of the default, and of the extra [onnx]."""
 
 
 def absent() -> str | None:
@@ -285,7 +285,9 @@ def _fact(run: Ran) -> str:
 def _goals(found: Found) -> list[Goal]:
     runs = {run.corpus: run for run in found.runs}
     goals = []
-    for corpus, category, measure_name, bar in _BARS:
+    is_extra = found.embedder.startswith("bge-")
+    for corpus, category, measure_name, usual, better in _BARS:
+        bar = better if is_extra else usual
         answers = runs[corpus].answers["recall"]
         kept = [one for one in answers if category in (None, one.category)]
         value = judge(kept)[measure_name]
