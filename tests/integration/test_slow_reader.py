@@ -70,6 +70,7 @@ def test_readers_that_do_not_read(tmp_path: Path, trial):
     total = EVENT_COUNT * len(STAGES)
 
     async def run(server: Server) -> tuple[int, list[list[Frame]]]:
+        await post_events(server, "warm", EVENT_COUNT)  # caches are full before anything is counted
         slow = [
             await Stream.open(server.address, query=WANTED, buffer_bytes=SOCKET_BYTES)
             for _ in range(SLOW_COUNT)

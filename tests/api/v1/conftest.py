@@ -57,7 +57,7 @@ class Contract:
         return self._validators[name]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def contract(server: Any) -> Contract:
     """What the shared server says of itself."""
     with server.client() as client:

@@ -13,6 +13,14 @@ ALL = [*(projector.name for projector in INLINE), *STAGED]
 # ── seeing ───────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.fixture(scope="module")
+def server(start_server, tmp_path_factory):
+    """A server of its own: rebuilds of a log that all tests write to would take long."""
+    running = start_server(tmp_path_factory.mktemp("admin") / "data")
+    yield running
+    running.stop()
+
+
 def test_health_of_a_healthy_server(api, capture):
     """Live, ready, caught up; it says what is durable, who extracts, and how far each part is."""
     capture()

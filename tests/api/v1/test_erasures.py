@@ -5,6 +5,14 @@ import time
 import pytest
 
 
+@pytest.fixture(scope="module")
+def server(start_server, tmp_path_factory):
+    """A server of its own: what an erasure rebuilds should be little."""
+    running = start_server(tmp_path_factory.mktemp("erasures") / "data")
+    yield running
+    running.stop()
+
+
 @pytest.fixture
 def story(stated, scope):
     """Two facts in a scope of its own; the ids of their events."""

@@ -5,6 +5,14 @@ import time
 import pytest
 
 
+@pytest.fixture(scope="module")
+def server(start_server, tmp_path_factory):
+    """A server of its own: what redaction rebuilds should be little."""
+    running = start_server(tmp_path_factory.mktemp("forget") / "data")
+    yield running
+    running.stop()
+
+
 @pytest.fixture
 def forget(api):
     """Forget something in a scope; the answer."""

@@ -29,7 +29,11 @@ def send(api, fresh_key):
             return {name: filled(inner) for name, inner in value.items()}
         if isinstance(value, list):
             return [filled(inner) for inner in value]
-        return {"<now>": NOW, "<sdk-uuid>": f"sdk-{fresh_key()}"}.get(value, value)
+        return {"<now>": NOW, "<sdk-uuid>": f"sdk-{fresh_key()}", "blob_1": blob_id}.get(
+            value, value
+        )
+
+    blob_id = api.post("/v1/blobs", content=b"what blob_1 stood for").json()["blob_id"]
 
     def play(request, **query):
         return api.request(

@@ -1,6 +1,5 @@
 """What control state follows from an entry?"""
 
-import pytest
 
 from projectors.base import Drop, Put
 from projectors.control import CONTROL, CancelRow, Member, ParkRow, ScopeRow, park_key, scope_key
@@ -92,12 +91,18 @@ def test_unparking_takes_the_named_entries_only(entry, overlay):
     assert [("ledger", 7), ("other", 5)] == [(row.projector, row.offset) for row in rows]
 
 
-@pytest.mark.parametrize("kind", ["annotation", "erased"])
-def test_other_entries_change_nothing(entry, overlay, kind):
-    """A model's output is no command, and an erased body says nothing any more."""
+def test_a_models_output_changes_nothing(entry, overlay):
+    """It is no command."""
     body = Annotation(about="evt_x", model="m", version="1", output={})
 
-    assert [] == changes(entry(1, body if kind == "annotation" else None), overlay)
+    assert [] == changes(entry(1, body), overlay)
+
+
+def test_an_erased_first_write_still_registered_its_scope(entry, overlay):
+    """That somebody wrote there first is in the header, which stays: replay finds the same."""
+    (put,) = changes(entry(1, None), overlay)
+
+    assert ("scopes", True) == (put.table, put.value.auto_provisioned)
 
 
 def test_parked_entries_sort_by_offset():
