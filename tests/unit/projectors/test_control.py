@@ -1,6 +1,5 @@
 """What control state follows from an entry?"""
 
-
 from projectors.base import Drop, Put
 from projectors.control import CONTROL, CancelRow, Member, ParkRow, ScopeRow, park_key, scope_key
 from schemas.entry import Annotation, Cancel, Directive, Park, Unpark
