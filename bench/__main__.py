@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import capture, extraction, layers, quality, recall, signed, sse
+from bench import capture, extraction, layers, peers, quality, recall, signed, sse
 from bench.host import OUT, Broken
 from bench.process import raise_file_limit
 from bench.report import PLOTS, Surroundings, keep, save, show
@@ -22,6 +22,7 @@ BENCHMARKS: dict[str, ModuleType] = {
     "capture": capture,
     "extraction": extraction,
     "layers": layers,
+    "peers": peers,
     "quality": quality,
     "recall": recall,
     "signed": signed,

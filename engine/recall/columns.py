@@ -107,7 +107,7 @@ def pool_of(places: Sequence[Place], scored: Sequence[Scored], asked: Asked) -> 
         channels={
             "words": _joined([part.scores("words") for part in parts], np.float32),
             "meaning": _meaning(parts, vectors, asked.vector),
-            "exchange": _cosine(vectors + _BEFORE * before, asked.vector),
+            "exchange": _exchange(vectors, before, asked.vector),
             "lent": _joined([part.scores("lent") for part in parts], np.float32),
         },
         actors=actors,
@@ -217,14 +217,21 @@ def _chosen(place: Place, scored: Scored, near: int) -> Rows:
 def _meaning(parts: Sequence[_Part], vectors: Any, vector: Any) -> Any:
     """Likeness of each candidate as a whole, or of its best passage where that is greater."""
     passages = _joined([part.scores("meaning") for part in parts], np.float32)
-    return np.maximum(_cosine(vectors, vector), passages)
+    return np.maximum(_likeness(vectors, vector), passages)
 
 
-def _cosine(rows: Any, vector: Any) -> Any:
+def _exchange(vectors: Any, before: Any, vector: Any) -> Any:
+    """Likeness of each candidate together with what was said before it."""
+    both = vectors + _BEFORE * before
+    lengths = np.sqrt(np.einsum("ij,ij->i", both, both))
+    return _likeness(both, vector) / np.maximum(lengths, 1e-6)
+
+
+def _likeness(rows: Any, vector: Any) -> Any:
     # A block that was made by another model is like nothing until it is made anew.
     if vector is None or rows.shape[1:] != vector.shape:
         return np.zeros(len(rows), np.float32)
-    return (rows @ vector) / np.maximum(np.linalg.norm(rows, axis=1), 1e-6)
+    return rows @ vector
 
 
 def _sample(block: Block) -> tuple[Any, int]:

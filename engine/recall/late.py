@@ -74,43 +74,63 @@ def importance(words: Words, samples: Sequence[tuple[Any, int]]) -> Floats:
 
 def matches(words: Words, pieces: Any, lengths: Any, embedder: Embedder) -> Floats:
     """float32[n, q]: how well each text meets each word; `lengths` cuts `pieces` into n texts."""
-    found = np.zeros((len(words), len(lengths)), np.float32)
-    filled = lengths > 0
-    if not len(words) or not filled.any():
-        return found.T
-    starts = (np.cumsum(lengths) - lengths)[filled]
+    found = np.zeros((len(lengths), len(words)), np.float32)
+    if not len(words) or not len(pieces):
+        return found
+    ends = np.cumsum(lengths)
     # Most pieces stand in many texts: each is compared once.
     size = int(pieces.max()) + 1
     distinct = np.flatnonzero(np.bincount(pieces, minlength=size))
     place = np.empty(size, np.int64)
     place[distinct] = np.arange(len(distinct))
     rows = embedder.token_vectors(distinct)
-    begins = embedder.begins_word(distinct)[place[pieces]]
-    begins[starts] = True
+    at = place.take(pieces)
+    begins = embedder.begins_word(distinct).take(at)
+    begins[(ends - lengths)[lengths > 0]] = True
     first = np.flatnonzero(begins)
-    dots, squares = _summed(
-        words.vectors @ rows.T,
-        np.einsum("ij,ij->i", rows, rows),
-        place[pieces],
-        first,
-    )
-    # Pieces of one word are next to orthogonal, so the length of their sum is that of a diagonal.
-    dots /= np.sqrt(np.maximum(squares, 1e-9))
-    dots[dots < FLOOR] = 0
-    found[:, filled] = np.maximum.reduceat(dots, np.searchsorted(first, starts), axis=1)
-    return np.minimum(found, 1).T
+    dots, squares = rows @ words.vectors.T, np.einsum("ij,ij->i", rows, rows)
+    for word, likeness in (
+        _of_one_piece(dots, squares, at, first),
+        _of_several(dots, squares, at, first),
+    ):
+        # Words come in the order of the texts, so those of one text are a run.
+        text = np.searchsorted(ends, first[word], side="right")
+        run = np.flatnonzero(np.diff(text, prepend=-1))
+        if len(run):
+            best = np.maximum.reduceat(likeness, run, axis=0)
+            found[text[run]] = np.maximum(found[text[run]], best)
+    return np.minimum(found, 1)
 
 
-def _summed(dots: Floats, squares: Floats, pieces: Any, first: Any) -> tuple[Floats, Floats]:
-    """Of each word the sum over its pieces; `first` says where words begin. Most have one piece."""
-    dots_of, squares_of = dots[:, pieces[first]], squares[pieces[first]]
-    count = np.diff(np.append(first, len(pieces)))
-    longer = np.flatnonzero(count > 1)
-    at = 1
-    while len(longer):
-        more = pieces[first[longer] + at]
-        dots_of[:, longer] += dots[:, more]
-        squares_of[longer] += squares[more]
-        at += 1
-        longer = longer[count[longer] > at]
-    return dots_of, squares_of
+def _of_one_piece(dots: Floats, squares: Floats, pieces: Any, first: Any) -> tuple[Any, Floats]:
+    """(which words, their likeness): those of one piece that are like any word asked for."""
+    likeness = _floored(dots, squares)
+    is_like = likeness.any(axis=1)
+    is_alone = np.diff(first, append=len(pieces)) == 1
+    word = np.flatnonzero(is_like.take(pieces.take(first)) & is_alone)
+    return word, likeness.take(pieces.take(first.take(word)), axis=0)
+
+
+def _of_several(dots: Floats, squares: Floats, pieces: Any, first: Any) -> tuple[Any, Floats]:
+    """(which words, their likeness): those of several pieces, which are summed.
+
+    Pieces of one word are next to orthogonal, so the length of their sum is that of a diagonal.
+    """
+    count = np.diff(first, append=len(pieces))
+    word = np.flatnonzero(count > 1)
+    start, count = first.take(word), count.take(word)
+    whole, square = dots.take(pieces.take(start), axis=0), squares.take(pieces.take(start))
+    left = np.arange(len(word))
+    step = 1
+    while len(left := left[count.take(left) > step]):
+        more = pieces.take(start.take(left) + step)
+        whole[left] += dots.take(more, axis=0)
+        square[left] += squares.take(more)
+        step += 1
+    return word, _floored(whole, square)
+
+
+def _floored(dots: Floats, squares: Floats) -> Floats:
+    cosines: Any = dots / np.sqrt(np.maximum(squares, 1e-9))[:, None]
+    cosines[cosines < FLOOR] = 0
+    return cosines  # type: ignore[no-any-return]
