@@ -33,14 +33,14 @@ class Task:
         self.vectors = np.load(folder / "vectors.npy")
         self.asked_vectors = np.load(folder / "asked.npy")
         self.folder = folder / "store"
-        known = dict(zip(self.texts, self.vectors, strict=True))
-        self.known = known | {
-            text: vector for (_, text), vector in zip(self.asked, self.asked_vectors, strict=True)
-        }
+        every = [*self.texts, *(text for _, text in self.asked)]
+        vectors = [*self.vectors, *self.asked_vectors]
+        # Some systems trim what they are given.
+        self.known = {text.strip(): row for text, row in zip(every, vectors, strict=True)}
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """The vectors that were given; a text nobody gave has none."""
-        return [self.known[text].tolist() for text in texts]
+        return [self.known[text.strip()].tolist() for text in texts]
 
 
 Search = Callable[[str, str], list[str]]
