@@ -74,6 +74,8 @@ class Sources:
     embedder: Embedder
     events_behind: Callable[[int, Layer, Sequence[bytes]], Mapping[bytes, Sequence[bytes]]]
     """(tenant, layer, raw ids) -> raw ids of the events each record rests on."""
+    actor_called: Callable[[int, int, str], str | None] = lambda _tenant, _scope, _name: None
+    """(tenant, scope, name) -> the actor who goes by it there, by what was said of names."""
 
 
 @dataclass(frozen=True)

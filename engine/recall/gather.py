@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from engine.recall.candidates import Candidates, Pool, Question, Reach, Sources, Window
 from engine.recall.columns import Asked, Place, Scored, pool_of
 from engine.recall.late import words_of
-from engine.recall.question import addressed
+from engine.recall.question import addressed, capitalised
 from engine.state.index import Block, EmbedderUnavailable, Hit, Layer
 
 _WIDER: Final = 4
@@ -110,9 +110,20 @@ class _Search:
     # ── asking ───────────────────────────────────────────────────────────────────────────────
 
     def addressed(self, question: Question) -> Question:
-        """The question among those who take part in what is searched."""
-        actors = (actor for place in self.places("events") for actor in place.block.actors)
-        return addressed(question, actors)
+        """The question among those who take part in what is searched, whatever they are called."""
+        places = self.places("events")
+        actors = {actor for place in places for actor in place.block.actors}
+        found = addressed(question, actors)
+        if found.about:
+            return found
+        called = {
+            name.lower(): actor
+            for place in places
+            for name in capitalised(question)
+            if (actor := self._sources.actor_called(self._tenant_no, place.scope_no, name))
+        }
+        present = {name: actor for name, actor in called.items() if actor in actors}
+        return addressed(question, actors, present) if present else found
 
     def vector_of(self, question: Question) -> Any:
         """The question as a vector; None when there is no model now, and words must do."""

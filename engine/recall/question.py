@@ -101,6 +101,8 @@ _EXPECTED: Final[Sequence[tuple[re.Pattern[str], frozenset[str]]]] = (
     ),
     (re.compile(r"\bhow (?:many|much|old|often|far|big)\b", re.IGNORECASE), _NUMBERS),
 )
+_CAPITALISED: Final = re.compile(r"\b[^\W\d_a-z][^\W\d_]+\b")
+_NAMES_MAX: Final = 4
 _YEARS_BACK: Final = 10
 
 
@@ -120,12 +122,15 @@ def read_question(text: str, now_us: int) -> Question:
     )
 
 
-def addressed(question: Question, actors: Iterable[str]) -> Question:
+def addressed(
+    question: Question, actors: Iterable[str], called: Mapping[str, str] | None = None
+) -> Question:
     """The same question among these actors: whom it names, and put as they would say it.
 
-    Names of participants are taken out of the terms: everyone's name is in every conversation.
+    `called` has further names, in lower case, and who goes by them. Names of participants are taken
+    out of the terms: everyone's name is in every conversation.
     """
-    named = _named(question.text, _names(actors))
+    named = _named(question.text, {**_names(actors), **(called or {})})
     if not named:
         return question
     used = {word for names in named.values() for name in names for word in name.split()}
@@ -189,6 +194,12 @@ def names_of(actor: str) -> tuple[str, ...]:
     if not words or len(words[0]) < 2 or words[0].isdigit() or words[0] in STOP:
         return ()
     return tuple(dict.fromkeys((" ".join(words), words[0])))
+
+
+def capitalised(question: Question) -> list[str]:
+    """What may be a name: words with a capital, but for one that opens the question."""
+    found = (match for match in _CAPITALISED.finditer(question.text) if match.start() > 0)
+    return list(dict.fromkeys(match[0] for match in found))[:_NAMES_MAX]
 
 
 def _names(actors: Iterable[str]) -> Mapping[str, str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from engine.layers.naming import actor_called
 from engine.recall.candidates import Candidates, Question, Ranked, Reach, Sources, Window
 from engine.recall.gather import gather
 from engine.recall.load import events_behind
@@ -30,6 +31,7 @@ class Search:
             vectors=self.vectors,
             embedder=self.embedder,
             events_behind=partial(events_behind, engine),
+            actor_called=partial(actor_called, engine),
         )
 
     def watermark(self) -> int:

@@ -119,6 +119,16 @@ def test_facts_lend_to_the_events_behind_them(world):
     assert 1 == candidates.hits["facts"]
 
 
+def test_a_name_somebody_goes_by_names_them(world):
+    """Who is called what follows from what was said of names, and not from ids alone."""
+    turns = [world.Turn("I paint boats.", "user:u1"), world.Turn("I paint walls.", "user:u2")]
+    log = world.World(turns, called={"Ida": "user:u2", "Paris": "user:u9"})
+
+    assert ("user:u2",) == log.gather("What does Ida paint?").question.about
+    assert 1 == log.best("What does Ida paint?")[0]
+    assert () == log.gather("What is painted in Paris?").question.about
+
+
 def test_neighbours_are_of_the_same_session(world):
     """Two sessions that came in interleaved are still two conversations."""
     turns = [world.Turn(f"line {at}", session="ab"[at % 2]) for at in range(8)]

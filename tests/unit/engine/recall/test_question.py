@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.recall.question import addressed, names_of, read_question
+from engine.recall.question import addressed, capitalised, names_of, read_question
 from schemas import limits
 from schemas.times import to_us
 
@@ -79,6 +79,13 @@ def test_keys_are_no_names():
     assert () == names_of("user:42")
     assert () == names_of("user:a")
     assert () == names_of("user:the")
+
+
+def test_what_may_be_a_name_has_a_capital():
+    """The first word has one anyway; everything else that has one is looked up."""
+    question = read_question("When did Ida meet the mayor of Turin, and Ida again?", NOW_US)
+
+    assert ["Ida", "Turin"] == capitalised(question)
 
 
 def test_an_agent_that_is_named_says_nothing_in_the_first_person():

@@ -40,6 +40,8 @@ class World:
     turns: Sequence[Turn]
     behind: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """Place of a derived document -> places of the events it rests on."""
+    called: Mapping[str, str] = field(default_factory=dict)
+    """Name -> the actor who goes by it."""
 
     def __post_init__(self) -> None:
         embedder = load_local("wordllama")
@@ -55,7 +57,11 @@ class World:
         ]
         vectors.write(kv.batch(), placed, [], len(documents))
         self.sources = Sources(
-            text=text, vectors=vectors, embedder=embedder, events_behind=self._events_behind
+            text=text,
+            vectors=vectors,
+            embedder=embedder,
+            events_behind=self._events_behind,
+            actor_called=lambda _tenant, _scope, name: self.called.get(name),
         )
 
     @staticmethod
