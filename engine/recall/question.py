@@ -21,12 +21,12 @@ MACHINES: Final = frozenset({"agent", "service", "system", "tool", "app", "bot"}
 """Types of actors that are nobody; every other actor may be someone who says I."""
 
 STOP: Final = word_set(
-    "a about all also am an and any are as at be been being but by can could d did do does doing "
-    "don done ever for from get got had has have having he her hers him his how i if in into is it "
-    "its just ll m may me might mine my no nor not of on or our ours out over own re s shall she "
-    "should so some such t than that the their them then there these they this those to too up us "
-    "ve very was we were what when where which while who whom whose why will with would you your "
-    "yours"
+    "a about ago all also am an and any are as at be been being but by can could d did do does "
+    "doing don done ever for from get got had has have having he her hers him his how i if in into "
+    "is it its just ll m many may me might mine much my no nor not of on or our ours out over own "
+    "re s shall she should so some such t than that the their them then there these they this "
+    "those to too up us ve very was we were what when where which while who whom whose why will "
+    "with would you your yours"
 )
 """Words that say nothing about what is asked."""
 

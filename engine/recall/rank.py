@@ -121,7 +121,7 @@ def _derived(pool: Pool, weights: Weights) -> dict[str, Floats]:
     total.add("words", weights.words + weights.words_session, pool.channels["words"])
     total.add("meaning", weights.meaning + weights.exchange, pool.channels["meaning"])
     if pool.matches.shape[1]:
-        total.add("late", weights.late + weights.late_around, pool.matches @ pool.importance)
+        total.add("late", weights.late + weights.late_around, _met(pool.matches, pool))
     return total.parts()
 
 
@@ -156,11 +156,16 @@ def _late(pool: Pool, beside: Any, sessions: "_Sessions", weights: Weights) -> d
     around = np.maximum(own, AROUND_SESSION * sessions.most(own))
     for side, share in enumerate(AROUND):
         around = np.maximum(around, share * _at(own, beside[:, side]))
-    met = np.stack([own @ pool.importance, around @ pool.importance])
+    met = np.stack([_met(own, pool), _met(around, pool)])
     scores = np.zeros_like(met)
     if pool.is_spelled.any():
         scores[:, pool.is_spelled] = standard(met[:, pool.is_spelled])
     return {"late": weights.late * scores[0], "late_around": weights.late_around * scores[1]}
+
+
+def _met(matches: Any, pool: Pool) -> Any:
+    """How much of the question is met. Not a matrix product: few columns, and lying apart."""
+    return (matches * pool.importance).sum(axis=1)
 
 
 # ── priors ───────────────────────────────────────────────────────────────────────────────────
@@ -346,7 +351,7 @@ def _squeezed(pool: Pool, total: Any) -> Any:
     is_alone = high - low < _EPSILON
     among = np.ones(len(total)) if is_alone else np.clip((total - low) / (high - low), 0, 1)
     among += 0.01 * (total - total.min()) / (high - total.min() + _EPSILON)
-    own = pool.matches @ pool.importance if pool.matches.shape[1] else np.zeros(len(pool))
+    own = _met(pool.matches, pool)
     best = float(np.clip(np.maximum(own, pool.channels["meaning"])[np.argmax(total)], 0.05, 0.99))
     return best * (0.01 + among) / 1.03
 
