@@ -27,10 +27,9 @@ class Weights:
 
     words: float = 0.15
     words_beside: tuple[float, float, float, float] = (0.1, 0.1, 0.1, 0.1)
-    words_session: float = 0.2
+    words_session: float = 0.15
     meaning: float = 0.1
     meaning_beside: tuple[float, float, float, float] = (0.0, 0.1, 0.1, 0.0)
-    meaning_session: float = 0.1
     exchange: float = 0.6
     late: float = 0.2
     late_around: float = 0.5
@@ -137,10 +136,10 @@ def _told(pool: Pool, weights: Weights) -> dict[str, Floats]:
         # No hit by words is 0, and no neighbour too; a cosine of 0 would be a bad one.
         centred = channel - channel.mean() if name == "meaning" else channel
         total.add(name, getattr(weights, name), channel)
-        total.add(f"{name}_session", getattr(weights, f"{name}_session"), sessions.best(centred))
         if among_people:
             for side, weight in enumerate(getattr(weights, f"{name}_beside")):
                 total.add(f"{name}_beside", weight, _at(centred, beside[:, side]))
+    total.add("words_session", weights.words_session, sessions.best(pool.channels["words"]))
     total.add("exchange", weights.exchange, pool.channels["exchange"])
     total.add("lent", weights.lent, pool.channels["lent"])
     parts = total.parts()
