@@ -1,0 +1,132 @@
+"""Is a data directory whole, and can it be copied?  verify, backup, restore, audit, erasure."""
+
+from pathlib import Path
+
+import click
+import msgspec
+from rich.markup import escape
+
+from api.cli.directory import readable_errors
+from api.cli.shell import OUT, Failure, data_option, json_option, progress_bars
+from engine.auditing import verify_trails
+from engine.proof import prove
+from engine.settings import load_settings
+from engine.upkeep import VerifyReport, backup, restore, verify
+
+
+@click.command("verify")
+@data_option
+@click.option("--replay", is_flag=True, help="Also rebuild every view elsewhere and compare.")
+@click.option("--scratch", type=click.Path(path_type=Path), help="Where to rebuild [temporary].")
+@json_option
+def verify_command(data: Path | None, replay: bool, scratch: Path | None, as_json: bool) -> None:
+    """Check chain, anchors, gaps, bodies and counts; safe beside a running server."""
+    with readable_errors(), progress_bars() as progress:
+        settings = load_settings(flags={"data": data})
+        report = verify(settings, progress, replay=replay, scratch=scratch)
+    if as_json:
+        click.echo(msgspec.json.encode(report))
+    else:
+        _print_report(report)
+    if not report.is_good:
+        raise Failure("views differ from what the log says; see `strata projectors rebuild`")
+
+
+def _print_report(report: VerifyReport) -> None:
+    log = report.log
+    OUT.print(f"log      [green]whole[/green]: {log.entries:,} entries, {log.erased:,} erased")
+    OUT.print(f"chain    {log.chain} at {log.head:,}")
+    OUT.print(f"anchors  {log.anchors:,} signed, all hold")
+    OUT.print(f"indexes  {log.index_rows:,} rows, as the headers say")
+    for view in report.views:
+        verdict = "[green]equal[/green]" if view.is_equal else "[red]DIFFERENT[/red]"
+        OUT.print(f"view     {view.view}: {view.rows:,} rows, {verdict}  {view.kept[:16]}")
+
+
+@click.command("backup")
+@click.argument("destination", type=click.Path(path_type=Path))
+@data_option
+def backup_command(destination: Path, data: Path | None) -> None:
+    """Copy a data directory that no server holds, keys included, with a manifest of hashes."""
+    with readable_errors(), progress_bars() as progress:
+        manifest = backup(load_settings(flags={"data": data}), destination, progress)
+    size = sum(file.bytes for file in manifest.files)
+    OUT.print(
+        f"{destination}: {manifest.head:,} entries, {len(manifest.files)} files, {size:,} bytes"
+    )
+    OUT.print("It holds the keys: whoever has it can read everything in it.")
+
+
+@click.command("restore")
+@click.argument("source", type=click.Path(path_type=Path, exists=True))
+@data_option
+def restore_command(source: Path, data: Path | None) -> None:
+    """Bring a backup to a new data directory and verify it."""
+    with readable_errors(), progress_bars() as progress:
+        settings = load_settings(flags={"data": data})
+        manifest, report = restore(source, settings, progress)
+    OUT.print(f"restored {manifest.head:,} entries of {manifest.created_at:%Y-%m-%d %H:%M:%S} UTC")
+    _print_report(report)
+
+
+@click.group("audit")
+def audit_group() -> None:
+    """Prove that nobody touched the audit log."""
+
+
+@audit_group.command("verify")
+@data_option
+@json_option
+def audit_verify(data: Path | None, as_json: bool) -> None:
+    """Read every tenant's audit rows again; safe beside a running server."""
+    with readable_errors(), progress_bars() as progress:
+        found = verify_trails(load_settings(flags={"data": data}), progress)
+    if as_json:
+        click.echo(msgspec.json.encode(found))
+    for item in [] if as_json else found:
+        report = item.report
+        verdict = "[green]whole[/green]" if report.valid else "[red]BROKEN[/red]"
+        rows = f"{report.length:,} rows, {report.pruned_rows:,} pruned"
+        OUT.print(f"{escape(item.tenant)}  {verdict}: {rows}")
+        OUT.print(f"  head {report.head_hash}", style="dim")
+    broken = [item for item in found if not item.report.valid]
+    if broken:
+        first = broken[0].report
+        raise Failure(
+            f"{escape(broken[0].tenant)}: row {first.first_broken_index:,}: {first.reason}"
+            + (f" (and {len(broken) - 1} more tenants)" if len(broken) > 1 else "")
+        )
+
+
+@click.group("erasure")
+def erasure_group() -> None:
+    """See that what was erased is gone."""
+
+
+@erasure_group.command("prove")
+@click.argument("erasure_id")
+@click.option("--phrase", "phrases", multiple=True, help="Words that must be nowhere; repeatable.")
+@data_option
+@json_option
+def erasure_prove(
+    erasure_id: str, phrases: tuple[str, ...], data: Path | None, as_json: bool
+) -> None:
+    """Look through every file, row, payload and index of a data directory."""
+    with readable_errors():
+        proof = prove(load_settings(flags={"data": data}), erasure_id, list(phrases))
+    if proof is None:
+        raise Failure(f"there is no erasure {escape(erasure_id)} here")
+    if as_json:
+        click.echo(msgspec.json.encode(proof))
+    else:
+        OUT.print(f"erasure   {escape(proof.erasure_id)}, {proof.status}")
+        OUT.print(f"erased    {proof.events:,} events: payloads, keys and records looked for")
+        looked = f"{proof.files:,} files, {proof.rows:,} rows, {proof.payloads:,} payloads"
+        OUT.print(f"looked at {looked}, and the text index")
+        found = [*proof.payloads_left, *proof.keys_left, *proof.records_left, *proof.phrase_in]
+        for place in found:
+            OUT.print(f"[red]found[/red]     {escape(place)}")
+    if not proof.holds:
+        raise Failure("something of it is still there")
+    if not as_json:
+        OUT.print("[green]nothing of it is left[/green]")
