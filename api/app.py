@@ -7,7 +7,9 @@ from typing import Any
 from starlette.routing import Route, Router
 
 from api.endpoint import Asgi, Receive, Send, Served, request_id_of, send_problem
-from api.v1 import ENDPOINTS
+from api.principals import Principals
+from api.surface import CORE, Dialect
+from api.surfaces import SURFACES, Surface, at_root
 from engine.clock import Clock
 from engine.engine import Engine, StoreError
 from engine.metrics import RequestCounts
@@ -19,9 +21,10 @@ EngineContext = contextlib.AbstractAsyncContextManager[Engine]
 class Methods:
     """The endpoints of one path, by method."""
 
-    def __init__(self, path: str, clock: Clock) -> None:
+    def __init__(self, path: str, clock: Clock, dialect: Dialect = CORE) -> None:
         self.path = path
         self._clock = clock
+        self._dialect = dialect
         self.served: dict[str, Served] = {}
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
@@ -32,19 +35,32 @@ class Methods:
             return
         allowed = sorted(self.served)
         error = MethodNotAllowed(reason=f"{self.path} takes {', '.join(allowed)}", allowed=allowed)
-        await _problem(self._clock, scope, send, error)
+        await _problem(self._clock, scope, send, error, self._dialect)
 
 
-async def _problem(clock: Clock, scope: Asgi, send: Send, error: EngineError) -> None:
+async def _problem(
+    clock: Clock, scope: Asgi, send: Send, error: EngineError, dialect: Dialect
+) -> None:
     request_id = request_id_of(dict(scope["headers"])) or clock.new_id("req")
-    await send_problem(send, error, request_id)
+    await send_problem(send, error, request_id, dialect)
 
 
 class App:
-    """The ASGI application. The engine is opened when the server starts, closed when it stops."""
+    """The ASGI application. The engine is opened when the server starts, closed when it stops.
 
-    def __init__(self, opener: Callable[[], EngineContext]) -> None:
+    All surfaces are mounted, each at its place; or one of them alone, at the root.
+    """
+
+    def __init__(
+        self,
+        opener: Callable[[], EngineContext],
+        *,
+        alone: Surface | None = None,
+        principals: Principals | None = None,
+    ) -> None:
         self._opener = opener
+        self._principals = principals
+        self._surfaces = [at_root(alone)] if alone is not None else list(SURFACES)
         self.engine: Engine | None = None
         self._static: dict[str, Methods] = {}
         self._router = Router()
@@ -54,9 +70,15 @@ class App:
         """Serve this engine."""
         self.engine = engine
         by_path: dict[str, Methods] = {}
-        for endpoint in ENDPOINTS:
-            methods = by_path.setdefault(endpoint.path, Methods(endpoint.path, engine.clock))
-            methods.served[endpoint.method] = Served(endpoint, engine, self.counts, ENDPOINTS)
+        for surface in self._surfaces:
+            table = surface.table()
+            for endpoint in table:
+                path = endpoint.path
+                if path not in by_path:
+                    by_path[path] = Methods(path, engine.clock, surface.dialect)
+                by_path[path].served[endpoint.method] = Served(
+                    endpoint, engine, self.counts, table, self._principals
+                )
         self._static = {path: found for path, found in by_path.items() if "{" not in path}
         self._router = Router(
             [Route(path, found) for path, found in by_path.items() if "{" in path],
@@ -83,7 +105,10 @@ class App:
         path = scope["path"][:200]
         assert self.engine is not None, "requests come after the start"
         error = NotFound(f"There is nothing at {path}.", path=path)
-        await _problem(self.engine.clock, scope, send, error)
+        # The first surface is the core, which takes what no other place begins.
+        spoken = next((s for s in self._surfaces[::-1] if path.startswith(s.mount + "/")), None)
+        dialect = (spoken or self._surfaces[0]).dialect
+        await _problem(self.engine.clock, scope, send, error, dialect)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Open the engine at startup, close it at shutdown; a refusal to open is said."""

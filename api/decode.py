@@ -18,6 +18,7 @@ from schemas.errors import (
     InvalidTimestamp,
     MissingField,
 )
+from schemas.surfaces.shapes import Shape
 from schemas.times import Instant, as_utc
 
 _AT = re.compile(r" - at `(?:key in )?\$?(?P<path>[^`]*)`$")
@@ -94,6 +95,15 @@ def decode_query(kind: type[Any], raw: bytes) -> Any:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise blame(str(error), InvalidParameter) from error
+
+
+def decode_given(shape: Shape, raw: bytes) -> Any:
+    """Query parameters as a shape reads them: of one given twice the last, unknown ones ignored."""
+    try:
+        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, max_num_fields=100)
+    except (UnicodeDecodeError, ValueError) as error:
+        raise InvalidParameter(field="query", reason=str(error)) from error
+    return shape.parse(dict(pairs), ("query",))
 
 
 def _instant(name: str, value: str) -> datetime:

@@ -17,8 +17,10 @@ from sse_starlette import EventSourceResponse
 from sse_starlette.sse import SendTimeoutError
 
 from api.auth import NOBODY, authenticate
-from api.decode import decode_body, decode_query
-from api.errors import extra_headers, render, status_of
+from api.decode import decode_body, decode_given, decode_query
+from api.errors import extra_headers
+from api.principals import Principals
+from api.surface import CORE, Dialect
 from engine.audit import About
 from engine.engine import Engine
 from engine.metrics import RequestCounts
@@ -35,6 +37,7 @@ from schemas.errors import (
     RateLimited,
     UnsupportedMediaType,
 )
+from schemas.surfaces.shapes import Shape
 
 STABLE: Final = "stable"
 BETA: Final = "beta"
@@ -116,6 +119,13 @@ class Endpoint:
     is_experimental: Callable[[Any], bool] | None = None
     """Whether a body asks for a part of the endpoint that is not as settled as the rest."""
     header_names: tuple[str, ...] = ()
+    dialect: Dialect = CORE
+    shape: Shape | None = None
+    """What a body of a dialect is checked against, every complaint at once (with `body=Any`)."""
+    query_shape: Shape | None = None
+    """The same for query parameters; they come as a dictionary."""
+    takes_raw: bool = False
+    """The body is handed over as bytes: the dialect has its own words for what is no JSON."""
     decoder: Any = field(init=False, default=None, compare=False)
     other_decoder: Any = field(init=False, default=None, compare=False)
 
@@ -135,8 +145,10 @@ class Served:
         engine: Engine,
         counts: RequestCounts,
         table: tuple[Endpoint, ...],
+        principals: Principals | None = None,
     ) -> None:
         self.endpoint = endpoint
+        self._principals = principals
         self._table = table
         self._defaults: Any = None
         self._engine = engine
@@ -154,7 +166,7 @@ class Served:
         try:
             reply, caller = await self._answer(scope, receive, headers, request_id, limited)
         except EngineError as error:
-            status = status_of(error)
+            status = self.endpoint.dialect.status(error)
             await self._send_error(send, error, request_id, limited)
         except Exception as error:  # the outermost handler: a bug becomes a visible 500
             status = 500
@@ -192,12 +204,15 @@ class Served:
     ) -> tuple[Reply, Caller]:
         endpoint, engine = self.endpoint, self._engine
         started_us = engine.clock.now_us()
-        caller = await authenticate(engine, headers, is_open=endpoint.is_open)
+        caller = await authenticate(
+            engine, headers, is_open=endpoint.is_open, principals=self._principals
+        )
         self._check_tier(endpoint.tier)
         self._charge(caller, limited)
         raw = b""
-        if endpoint.decoder is not None:
-            check_media_type(headers)
+        if endpoint.decoder is not None or endpoint.takes_raw:
+            if endpoint.shape is None and not endpoint.takes_raw:
+                check_media_type(headers)
             raw = await read_body(receive, headers, endpoint.body_max)
         client = scope.get("client")
         origin = Origin(
@@ -212,10 +227,15 @@ class Served:
         )
         caller = msgspec.structs.replace(caller, origin=origin)
         asked = scope["query_string"]
-        query = decode_query(endpoint.query, asked) if asked else self._no_query()
-        body = None
+        if endpoint.query_shape is not None:
+            query: Any = decode_given(endpoint.query_shape, asked)
+        else:
+            query = decode_query(endpoint.query, asked) if asked else self._no_query()
+        body: Any = raw if endpoint.takes_raw else None
         if endpoint.decoder is not None and (raw or not endpoint.body_optional):
             body = decode_body(endpoint.decoder, raw, endpoint.invalid, endpoint.other_decoder)
+            if endpoint.shape is not None:
+                body = endpoint.shape.parse(body)
         path = scope.get("path_params") or {}
         parts = body_parts(receive, headers, endpoint.body_max) if endpoint.takes_bytes else None
         call = Call(engine, caller, path, query, body, headers, self._counts, self._table, parts)
@@ -239,7 +259,7 @@ class Served:
             await self._record_denial(call, error)
             raise
         except EngineError as error:
-            self._record(call, status_of(error))
+            self._record(call, self.endpoint.dialect.status(error))
             raise
         except Exception:
             self._record(call, 500)
@@ -268,7 +288,8 @@ class Served:
             tier=str(details.get("denied_by_tier") or "deployment"),
             preset=self._engine.policies.preset.name,
         )
-        about = About(status=status_of(error), scope=details.get("scope") or _scope_of(call))
+        status = self.endpoint.dialect.status(error)
+        about = About(status=status, scope=details.get("scope") or _scope_of(call))
         await self._engine.committer.record(call.caller, decision, about)
 
     def _charge(self, caller: Caller, limited: Headers) -> None:
@@ -347,8 +368,9 @@ class Served:
             *limited,
             *extra_headers(error),
         ]
-        body = render(error, request_id)
-        await _send_body(send, status_of(error), b"application/json", body, headers)
+        dialect = self.endpoint.dialect
+        body = dialect.render(error, request_id)
+        await _send_body(send, dialect.status(error), b"application/json", body, headers)
 
 
 def _stability(tier: str) -> Headers:
@@ -385,15 +407,17 @@ async def _send_pieces(send: Send, reply: Reply, headers: list[tuple[bytes, byte
     await send({"type": "http.response.body", "body": b""})
 
 
-async def send_problem(send: Send, error: EngineError, request_id: str) -> None:
+async def send_problem(
+    send: Send, error: EngineError, request_id: str, dialect: Dialect = CORE
+) -> None:
     """An error outside any endpoint: unknown paths and methods."""
     headers = [
         (b"x-cortex-stability", STABLE.encode()),
         (b"x-cortex-request-id", request_id.encode()),
         *extra_headers(error),
     ]
-    body = render(error, request_id)
-    await _send_body(send, status_of(error), b"application/json", body, headers)
+    body = dialect.render(error, request_id)
+    await _send_body(send, dialect.status(error), b"application/json", body, headers)
 
 
 def request_id_of(headers: dict[bytes, bytes]) -> str | None:

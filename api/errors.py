@@ -30,6 +30,16 @@ STATUS: Final[dict[type[EngineError], int]] = {
 }
 """A class not listed has the status of its nearest ancestor."""
 
+
+class Refusal(EngineError):
+    """A surface's own answer to what it does not take: its status, and its words."""
+
+    def __init__(self, status: int, detail: Any) -> None:
+        super().__init__(str(detail))
+        self.status = status
+        self.detail = detail
+
+
 DOCUMENTATION = "/v1/errors/"
 """Every server explains its own codes; a link that needs the network would not do offline."""
 _json = msgspec.json.Encoder().encode
@@ -37,6 +47,8 @@ _json = msgspec.json.Encoder().encode
 
 def status_of(error: EngineError | type[EngineError]) -> int:
     """The HTTP status of an error, by its class or the nearest ancestor in the table."""
+    if isinstance(error, Refusal):
+        return error.status
     kind = error if isinstance(error, type) else type(error)
     return next(STATUS[base] for base in kind.__mro__ if base in STATUS)
 

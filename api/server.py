@@ -12,6 +12,8 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from api.app import App
+from api.principals import Principals
+from api.surfaces import Surface
 from engine.engine import open_engine
 from engine.settings import Settings
 from schemas import limits
@@ -133,9 +135,11 @@ class Server(uvicorn.Server):
         self._captured_signals.clear()
 
 
-def make_server(settings: Settings) -> Server:
+def make_server(
+    settings: Settings, *, alone: Surface | None = None, principals: Principals | None = None
+) -> Server:
     """A server for these settings; it opens the engine when it runs."""
-    app = App(lambda: open_engine(settings))
+    app = App(lambda: open_engine(settings), alone=alone, principals=principals)
     config = uvicorn.Config(
         app,
         host=settings.host,
@@ -162,9 +166,11 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def serve(settings: Settings) -> bool:
+def serve(
+    settings: Settings, *, alone: Surface | None = None, principals: Principals | None = None
+) -> bool:
     """Run until a signal; whether it started at all."""
     _raise_file_limit()
-    server = make_server(settings)
+    server = make_server(settings, alone=alone, principals=principals)
     server.run()
     return server.started

@@ -74,7 +74,7 @@ async def capture(engine: "Engine", caller: Caller, request: CaptureRequest) -> 
     """Store one experience durably; with `wait`, answer when it has come that far."""
     decision = policy.require(engine, caller, "scope.write", request.envelope.scope)
     started = engine.clock.elapsed_s()
-    _require_level(engine, caller, request.envelope.scope)
+    policy.require_level(engine, caller, request.envelope.scope)
     envelope = checked(request.envelope)
     policy.require_identities(engine, caller, envelope)
     proposal = Experiences(engine, caller, decision, family=EXPERIENCE_FAMILY, envelopes=[envelope])
@@ -91,7 +91,7 @@ async def capture_bulk(
     """Store many experiences in one atomic batch: all of them, or none (001 §8.2)."""
     decision = policy.require_all(engine, caller, "scope.write", scopes_of(request.bulk))
     for scope in scopes_of(request.bulk):
-        _require_level(engine, caller, scope)
+        policy.require_level(engine, caller, scope)
     envelopes = full_envelopes(request.bulk)
     envelopes = [checked(envelope, f"items[{at}].") for at, envelope in enumerate(envelopes)]
     for at, envelope in enumerate(envelopes):
@@ -106,16 +106,6 @@ async def capture_bulk(
     )
     written: list[Written] = await engine.committer.submit(proposal)
     return await _bulk_receipt(engine, caller, request, written, batch.id)
-
-
-def _require_level(engine: "Engine", caller: Caller, scope: str) -> None:
-    """Writing above where one belongs is a capability of its own (001 §18.2.5)."""
-    policies = engine.policies
-    # Most may: then where the caller belongs need not be worked out.
-    if policies.decide(caller, "scope.write.elevated", scope).allowed:
-        return
-    if policies.is_elevated(caller.tenant, caller.actor, scope):
-        policy.require(engine, caller, "scope.write.elevated", scope)
 
 
 def identity_of(envelope: Envelope) -> bytes:

@@ -390,6 +390,16 @@ def require(
     return decision
 
 
+def require_level(engine: "Engine", caller: Caller, scope: str) -> None:
+    """Writing above where one belongs is a capability of its own (001 §18.2.5)."""
+    policies = engine.policies
+    # Most may: then where the caller belongs need not be worked out.
+    if policies.decide(caller, "scope.write.elevated", scope).allowed:
+        return
+    if policies.is_elevated(caller.tenant, caller.actor, scope):
+        require(engine, caller, "scope.write.elevated", scope)
+
+
 def require_identities(engine: "Engine", caller: Caller, envelope: Envelope, at: str = "") -> None:
     """Writing for or about someone else is a capability of its own (001 §3.5.1)."""
     actor = envelope.observed_actor.id if envelope.observed_actor else caller.actor

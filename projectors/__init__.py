@@ -16,10 +16,19 @@ from projectors.forgets import FORGETS
 from projectors.jobs import JOBS
 from projectors.phrases import PHRASES
 from projectors.settings import SETTINGS
+from projectors.surfaces.documents import DOCUMENTS
 from projectors.understanding import UNDERSTANDING
 from projectors.vocabularies import VOCABULARIES, VOCABULARIES_INLINE
 
-INLINE: tuple[Projector, ...] = (CONTROL, BLOBS, FORGETS, JOBS, VOCABULARIES_INLINE, PHRASES)
+INLINE: tuple[Projector, ...] = (
+    CONTROL,
+    BLOBS,
+    FORGETS,
+    JOBS,
+    VOCABULARIES_INLINE,
+    PHRASES,
+    DOCUMENTS,
+)
 
 STAGES: tuple[Stage, ...] = (
     Stage("extracted", (DERIVES, SETTINGS, VOCABULARIES, EPISODES, ENTITIES, FACTS)),

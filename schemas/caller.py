@@ -31,6 +31,8 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     issuer: str | None = None
     expires_s: int | None = None
     origin: Origin | None = None
+    surface_scopes: tuple[str, ...] | None = None
+    """What a surface grants in its own words (000: `read:files`); None: as policy says."""
 
 
 SYSTEM = Caller(actor="system:strata", tenant="system")

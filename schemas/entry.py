@@ -18,11 +18,27 @@ SCHEMA_VERSION = 1
 """Of bodies. A stored struct only ever gains fields with defaults; a break raises this number."""
 
 
+class PutDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A surface's value under a key is now so (DESIGN §1, ADR 0029).
+
+    It says all there is to say, the number of the version too: what stands under the key follows
+    from this entry alone, also where the payloads of earlier versions are gone.
+    """
+
+    surface: str
+    kind: str
+    key: str
+    version: int
+    state: str
+    value: Any = None
+
+
 class Experience(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="experience"):
-    """An envelope as it was posted."""
+    """An envelope as it was posted; of a surface, the document whose words it has."""
 
     envelope: Envelope
     batch_id: str | None = None
+    document: PutDocument | None = None
 
 
 class Cancel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="cancel"):

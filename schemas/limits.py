@@ -133,6 +133,57 @@ FETCH_S_MAX: Final = 30.0
 JOB_STEP_ROWS: Final = 200
 """Rows of an import that are one batch of the log, and one step of its progress."""
 
+# ── Work of other processes ──────────────────────────────────────────────────────────────────
+
+TASK_ROWS: Final = 1000
+"""Rows of an import that are one task: some tens of milliseconds, so that handing it over pays."""
+
+TASKS_AHEAD: Final = 4
+"""Tasks of one export that are out at once: their answers wait in memory for their turn."""
+
+TASK_BYTES_MAX: Final = 64 * MIB
+"""What a worker may send back at once: a thousand of the largest experiences never are."""
+
+TASK_S_MAX: Final = 60.0
+"""Seconds a worker may take for one task before somebody else tries."""
+
+TASK_TRIES: Final = 3
+TASK_RETRY_S: Final = 0.25
+"""Tries of a task that fails or takes its worker along, and the first pause between them; it
+doubles. Then it is a dead letter, which a person looks at."""
+
+TASK_LEASE_S: Final = 5.0
+WORKER_BEAT_S: Final = 1.0
+"""Seconds without a beat until a worker is gone and its tasks are others'; it beats every second.
+"""
+
+TASK_SWEEP_S: Final = 0.25
+TASK_LOOK_S: Final = 1.0
+"""How often what is out is looked at, and when an announcement that nobody followed is."""
+
+QUEUE_CALL_S: Final = 0.5
+QUEUE_AWAY_S: Final = 2.0
+QUEUE_KEPT_S: Final = 120.0
+"""Seconds Redis has for an answer, how long nobody asks one that had none, and how long it keeps an
+announcement."""
+
+QUEUE_POLL_S: Final = 0.05
+"""Seconds between two looks of a worker into a queue: arq does not wait, it asks."""
+
+WORK_MODEL_EVENTS_MAX: Final = 64
+"""Events in one round of questions, however many workers there are: a round is done as one."""
+
+WORK_TEXTS: Final = 32
+"""Texts embedded by one task."""
+
+WORKER_FILE_S: Final = 30.0
+"""Seconds a worker keeps a file that nobody asks about: it holds what people wrote."""
+
+WORKER_TOKEN_CHARS_MIN: Final = 16
+"""The shortest token that a worker may show: whoever has it reads what is worked on."""
+
+DEAD_LETTERS_SHOWN: Final = 20
+"""Dead letters that health names; the rest are counted."""
 # ── Waiting ──────────────────────────────────────────────────────────────────────────────────
 
 WAIT_MS_DEFAULT: Final = 10_000
@@ -589,6 +640,17 @@ VIEW_CACHE_ROWS_MAX: Final = 16_384
 PROBE_S_MAX: Final = 5.0
 """A health probe is never older than this."""
 
+# ── Surfaces ─────────────────────────────────────────────────────────────────────────────────
+
+DOCUMENTS_AT_ONCE_MAX: Final = 8
+"""Entries that one decision about documents counts as in the commit queue; most write two."""
+DOCUMENT_BYTES_MAX: Final = 64 * KIB
+"""What such a decision counts as in bytes: what it will write is not known before it is made."""
+DOCUMENT_VERSIONS_MAX: Final = 2**32 - 1
+"""Versions of one document: their number has four bytes."""
+VERSIONS_STEP: Final = 32
+"""Versions looked at in one step when a moment of the past is asked for."""
+
 assert BULK_ITEMS_MAX <= COMMIT_ENTRIES_MAX, "a bulk call is one atomic batch"
 assert VAULT_SLOTS_AHEAD >= 2 * COMMIT_ENTRIES_MAX, "a commit must not wait for keys"
 assert EXPERIENCE_BODY_BYTES_MAX <= BULK_BODY_BYTES_MAX <= COMMIT_QUEUE_BYTES_MAX
@@ -598,3 +660,58 @@ assert EPISODE_GAP_S <= EPISODE_SESSION_GAP_S
 assert EPISODE_EVENTS_MAX < 2**16, "an event's place in its episode is two bytes"
 assert PACK_TOKENS_DEFAULT <= PACK_TOKENS_MAX
 assert PASSAGE_WORDS_MIN < PASSAGE_WORDS_MAX
+
+# ── CogniRelay: schedule and coordination (000) ──────────────────────────────────────────────
+
+COGNIRELAY_ID_CHARS_MAX: Final = 200
+"""Ids of subjects, tasks, threads and peers, and idempotency keys (000)."""
+SCHEDULE_TITLE_CHARS_MAX: Final = 160
+"""Title of a scheduled item, of at least one character once trimmed (000, schedule)."""
+SCHEDULE_NOTE_CHARS_MAX: Final = 1000
+"""Note of a scheduled item (000, schedule)."""
+SCHEDULE_REASON_CHARS_MAX: Final = 500
+"""Why a scheduled item was ended (000, schedule)."""
+SCHEDULE_METADATA_BYTES_MAX: Final = 2048
+"""Metadata of a scheduled item, as sorted compact JSON in UTF-8 (000, schedule)."""
+SCHEDULE_PAGE_ITEMS_DEFAULT: Final = 50
+"""Items of a listing that names no limit."""
+SCHEDULE_PAGE_ITEMS_MAX: Final = 200
+"""Items of one listing of the schedule."""
+SCHEDULE_OFFSET_MAX: Final = 10_000
+"""Where a page of the schedule may begin."""
+SCHEDULE_DUE_ITEMS: Final = (10, 1, 100)
+"""Due items that an orientation tells: as set, at least, at most (000, schedule)."""
+SCHEDULE_UPCOMING_ITEMS: Final = (5, 0, 100)
+"""Items to come that an orientation tells: as set, at least, at most (000, schedule)."""
+SCHEDULE_UPCOMING_HOURS: Final = (72, 1, 720)
+"""How many hours ahead they may lie: as set, at least, at most (000, schedule)."""
+COORDINATION_NOTE_CHARS_MAX: Final = 240
+"""Notes, reasons, summaries and claims of coordination (000, coordination)."""
+COORDINATION_TITLE_CHARS_MAX: Final = 120
+"""Titles and commit messages of coordination."""
+COORDINATION_TEXT_CHARS_MAX: Final = 160
+"""One item of shared state, one reference to evidence."""
+COORDINATION_ITEMS_MAX: Final = 8
+"""Participants of shared state, and items of each of its lists (000, coordination)."""
+COORDINATION_CLAIMS_MIN: Final = 2
+"""Claims that make a disagreement."""
+COORDINATION_CLAIMS_MAX: Final = 4
+"""Claims of a reconciliation (000, coordination)."""
+COORDINATION_EVIDENCE_MAX: Final = 4
+"""References to evidence of one claim."""
+COORDINATION_SOURCE_CHARS_MAX: Final = 64
+"""Id of what a claim is about."""
+COORDINATION_PAGE_ITEMS_DEFAULT: Final = 20
+"""Rows of a query that names no limit."""
+COORDINATION_PAGE_ITEMS_MAX: Final = 100
+"""Rows of one query."""
+HANDOFF_ITEMS_MAX: Final = 5
+"""Constraints, and signals of drift, that a handoff takes along from a capsule."""
+PEER_URL_CHARS_MAX: Final = 2000
+"""Addresses of a peer; longer ones do not travel."""
+PEER_KEY_CHARS_MAX: Final = 4096
+"""Public key of a peer, in whatever text form it comes."""
+PEER_SCOPES_MAX: Final = 64
+"""Scopes that a peer is allowed."""
+PEER_CHANGES_MAX: Final = 50
+"""Changes of trust that a peer's history keeps; the oldest go first."""

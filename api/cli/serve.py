@@ -1,5 +1,6 @@
 """How is the server run, and what is set?  `strata serve`, `strata settings`."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -7,9 +8,18 @@ from rich.table import Table
 
 from api.cli.directory import readable_errors
 from api.cli.shell import ERR, OUT, Failure, data_option
+from api.principals import load_principals
 from api.server import serve
+from api.surfaces import ALONE
 from engine.presets import PRESETS
-from engine.settings import ENVIRONMENT, MEANING, Settings, load_settings, unknown_variables
+from engine.settings import (
+    ENVIRONMENT,
+    MEANING,
+    Settings,
+    load_settings,
+    preset_of,
+    unknown_variables,
+)
 
 
 @click.command("serve")
@@ -18,12 +28,23 @@ from engine.settings import ENVIRONMENT, MEANING, Settings, load_settings, unkno
 @data_option
 @click.option("--preset", help=f"One of {', '.join(PRESETS)} [CORTEX_DEPLOYMENT_PRESET].")
 @click.option("--durability", help="fsync or buffered [CORTEX_DURABILITY, fsync].")
-def serve_command(**flags: Any) -> None:
+@click.option("--surface", help=f"Serve one alone, at the root: {', '.join(ALONE)}.")
+@click.option(
+    "--principals",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File of bearer strings and who they are; with preset dev_local only.",
+)
+def serve_command(surface: str | None, principals: Path | None, **flags: Any) -> None:
     """Run the server on a data directory."""
+    if surface not in (None, *ALONE):
+        raise Failure(f"there is no surface {surface}; one of {', '.join(ALONE)}")
     with readable_errors():
         settings = load_settings(flags=flags)
+        if principals is not None and preset_of(settings).require_signed:
+            raise Failure(f"preset {settings.preset} takes signed callers only, not --principals")
+        callers = None if principals is None else load_principals(principals)
         _print_settings(settings)
-        started = serve(settings)
+        started = serve(settings, alone=ALONE.get(surface or ""), principals=callers)
     if not started:
         raise Failure("the server did not start")
 

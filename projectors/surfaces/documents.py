@@ -1,0 +1,84 @@
+"""What stands under a surface's keys, and what stood there before?  (DESIGN §1, ADR 0029)
+
+A document is what the last experience with its key says; every earlier version stays until the
+payload it came from is erased. Then the last version that is left stands there, as in a replay
+that never reads the erased one.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from projectors.base import Change, Drop, Projector, Put, View
+from schemas.entry import Directive, Entry, Experience, Forget, PutDocument
+from schemas.ids import raw_of
+from schemas.surfaces.document import Document, place, version_place
+
+
+class VersionOf(msgspec.Struct, frozen=True):
+    """Which version of which document an event made (`document_events`, by its sixteen bytes)."""
+
+    place: bytes
+    version: int
+
+
+def project(entry: Entry, view: View) -> Iterator[Change]:
+    """The documents after one entry."""
+    match entry.body:
+        case Experience(document=PutDocument() as put):
+            yield from _written(entry, put)
+        case Directive(command=Forget() as forget) if forget.cascade != "derived_only":
+            yield from _erased(forget, view)
+        case _:
+            return
+
+
+def _written(entry: Entry, put: PutDocument) -> Iterator[Change]:
+    at = place(put.surface, put.kind, put.key)
+    row = Document(
+        surface=put.surface,
+        kind=put.kind,
+        key=put.key,
+        version=put.version,
+        state=put.state,
+        value=put.value,
+        scope=entry.scope,
+        by=entry.caller,
+        at=entry.recorded_at,
+        offset=entry.offset,
+        event_id=entry.event_id,
+    )
+    yield Put(table="documents", key=at, value=row)
+    yield Put(table="document_versions", key=version_place(at, put.version), value=row)
+    made = VersionOf(at, put.version)
+    yield Put(table="document_events", key=entry.id, value=made)
+
+
+def _erased(forget: Forget, view: View) -> Iterator[Change]:
+    gone: dict[bytes, set[bytes]] = {}
+    for event in forget.events:
+        raw = raw_of("evt", event.event_id)
+        made: VersionOf | None = view.get("document_events", raw)
+        if made is not None:
+            gone.setdefault(made.place, set()).add(version_place(made.place, made.version))
+            yield Drop(table="document_events", key=raw)
+    for at, versions in gone.items():
+        for key in sorted(versions):
+            yield Drop(table="document_versions", key=key)
+        left = [row for key, row in view.scan("document_versions", at) if key not in versions]
+        if left:
+            yield Put(table="documents", key=at, value=left[-1])
+        else:
+            yield Drop(table="documents", key=at)
+
+
+DOCUMENTS = Projector(
+    name="documents",
+    version=1,
+    tables={
+        "documents": Document,
+        "document_versions": Document,
+        "document_events": VersionOf,
+    },
+    project=project,
+)

@@ -1,0 +1,1 @@
+"""WHAT DO THE FURTHER SYSTEMS LOOK LIKE?  Shapes of the wire, and the document they keep."""

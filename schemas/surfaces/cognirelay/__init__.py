@@ -1,0 +1,1 @@
+"""The wire shapes of CogniRelay (000)."""

@@ -1,0 +1,49 @@
+"""What does a surface keep under a key?  A versioned value (DESIGN §1, ADR 0029)."""
+
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from schemas.times import Instant
+
+CURRENT: Final = "current"
+"""The state of a document that is simply there; a surface names further states itself."""
+
+_KIND_BYTES: Final = 4
+_KEY_BYTES: Final = 16
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """One version of a keyed value: what the experience at `offset` made of it.
+
+    What a surface deletes or archives stays, in another `state`; the version before says what it
+    was. `scope` is where its words are found and whose policy guards it.
+    """
+
+    surface: str
+    kind: str
+    key: str
+    version: int
+    state: str
+    value: Any
+    scope: str
+    by: str
+    at: Instant
+    offset: int
+    event_id: str
+
+
+def kind_place(surface: str, kind: str) -> bytes:
+    """Where all documents of a kind lie together."""
+    return sha256(f"{surface}/{kind}".encode()).digest()[:_KIND_BYTES]
+
+
+def place(surface: str, kind: str, key: str) -> bytes:
+    """Where a document lies: names are a tenant's own and stay out of keys."""
+    return kind_place(surface, kind) + sha256(key.encode()).digest()[:_KEY_BYTES]
+
+
+def version_place(at: bytes, version: int) -> bytes:
+    """Where one version of it lies, in the order of versions."""
+    return at + version.to_bytes(4, "big")

@@ -1,0 +1,150 @@
+"""What does a surface keep under its keys, and who decides when two write at once?"""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from engine.read import get_event
+from engine.surface import (
+    Address,
+    Change,
+    Outcome,
+    Shelf,
+    Write,
+    change_documents,
+    list_documents,
+    read_document,
+)
+from schemas.caller import Caller
+from schemas.errors import Conflict, PolicyDenied
+
+SCOPE = "user:ada"
+EVE = Caller(actor="user:eve", tenant="rival")
+READER = Caller(actor="user:alice", tenant="acme", capabilities=("scope.read.local",))
+
+
+def at(key="one", **more):
+    return Address(surface="tests", kind="note", key=key, scope=SCOPE, **more)
+
+
+def put(value, key="one", state="current", words="a note"):
+    write = Write(kind="note", key=key, scope=SCOPE, words=words, value=value, state=state)
+    return Change(surface="tests", scopes=(SCOPE,), decide=lambda held: Outcome(writes=[write]))
+
+
+async def test_what_was_written_is_read(rig):
+    """A document is read as it was written last, with who wrote it, where and how often."""
+    async with rig.Site() as site:
+        await site.open()
+        await change_documents(site.engine, rig.ALICE, put({"a": 1}))
+        changed = await change_documents(site.engine, rig.ALICE, put({"a": 2}))
+        row = read_document(site.engine, rig.ALICE, at())
+
+    assert [row] == changed.documents
+    assert ({"a": 2}, 2, "current", SCOPE, "user:alice") == (
+        row.value,
+        row.version,
+        row.state,
+        row.scope,
+        row.by,
+    )
+
+
+async def test_earlier_versions_are_read_as_of_a_time(rig):
+    """Every version stands from when it was written until the next; before the first is none."""
+    async with rig.Site() as site:
+        await site.open()
+        rows = []
+        for number in range(70):
+            changed = await change_documents(site.engine, rig.ALICE, put(number))
+            rows += changed.documents
+        seen = [read_document(site.engine, rig.ALICE, at(as_of=row.at)) for row in rows]
+        before = rows[0].at - timedelta(microseconds=1)
+        first = read_document(site.engine, rig.ALICE, at(as_of=before))
+
+    assert rows == seen
+    assert first is None
+
+
+async def test_one_of_two_deciders_wins(rig):
+    """Decisions made at once see each other: the second reads what the first wrote."""
+
+    def decide(held):
+        if held.get("note", "one") is not None:
+            raise Conflict("It is there already.")
+        return Outcome(writes=[Write(kind="note", key="one", scope=SCOPE, words="x", value=1)])
+
+    change = Change(surface="tests", scopes=(SCOPE,), decide=decide)
+    async with rig.Site() as site:
+        await site.open()
+        tries = [change_documents(site.engine, rig.ALICE, change) for _ in range(8)]
+        done = await asyncio.gather(*tries, return_exceptions=True)
+        row = read_document(site.engine, rig.ALICE, at())
+
+    assert 1 == row.version
+    assert 7 == sum(isinstance(one, Conflict) for one in done)
+
+
+async def test_a_refusal_writes_nothing(rig):
+    """What a decision refuses leaves no entry, and no decision writes half of itself."""
+    huge = 2**70
+
+    def decide(held):
+        good = Write(kind="note", key="one", scope=SCOPE, words="x", value=1)
+        bad = Write(kind="note", key="two", scope=SCOPE, words="x", value={"n": huge})
+        return Outcome(writes=[good, bad])
+
+    async with rig.Site() as site:
+        await site.open()
+        head = site.engine.log.head()
+        change = Change(surface="tests", scopes=(SCOPE,), decide=decide)
+        with pytest.raises(Exception, match="64 bits"):
+            await change_documents(site.engine, rig.ALICE, change)
+        nothing = Change(surface="tests", scopes=(SCOPE,), decide=lambda held: Outcome(answer=7))
+        changed = await change_documents(site.engine, rig.ALICE, nothing)
+
+        assert head == site.engine.log.head()
+    assert (7, []) == (changed.answer, changed.documents)
+
+
+async def test_a_document_ends_in_an_event(rig):
+    """Its words are an experience in its scope; those of the version before are out of recall."""
+    async with rig.Site() as site:
+        await site.open()
+        old = await change_documents(site.engine, rig.ALICE, put(1, words="red ink"))
+        new = await change_documents(site.engine, rig.ALICE, put(2, words="blue ink"))
+        tenant_no = site.engine.tenant_no(rig.ALICE)
+        event = get_event(site.engine, rig.ALICE, new.documents[0].event_id)
+        withdrawn = [
+            site.engine.inline.get(tenant_no, "cancelled", row.offset.to_bytes(8, "big"))
+            for row in (*old.documents, *new.documents)
+        ]
+
+    assert ("blue ink", SCOPE) == (event.content.text, event.scope)
+    assert [False, True] == [row is None for row in withdrawn]
+
+
+async def test_another_tenant_sees_nothing(rig):
+    """I6: the same key is another document there."""
+    async with rig.Site() as site:
+        await site.open()
+        await change_documents(site.engine, rig.ALICE, put(1))
+        await change_documents(site.engine, EVE, put(2))
+        mine = list_documents(site.engine, rig.ALICE, Shelf(surface="tests", kind="note"))
+        theirs = read_document(site.engine, EVE, at())
+
+    assert [1] == [row.value for row in mine]
+    assert (2, 1) == (theirs.value, theirs.version)
+
+
+async def test_policy_is_asked(rig):
+    """Who may only read writes nothing."""
+    async with rig.Site() as site:
+        await site.open()
+        await change_documents(site.engine, rig.ALICE, put(1))
+        with pytest.raises(PolicyDenied):
+            await change_documents(site.engine, READER, put(2))
+        row = read_document(site.engine, READER, at())
+
+    assert 1 == row.value
