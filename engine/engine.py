@@ -46,6 +46,7 @@ from engine.state.directory import Directory
 from engine.state.generations import Generations
 from engine.state.index import Embedder, TextIndex, VectorIndex
 from engine.state.integrity import check_tail
+from engine.state.keyring import FOLDER, Keyring
 from engine.state.keys import load_secret, sync_directory, write_durably
 from engine.state.kv import KV, StoreError
 from engine.state.log import KvLog, Row
@@ -56,6 +57,8 @@ from engine.state.vault import FAMILIES as VAULT_FAMILIES
 from engine.state.vault import Vault
 from engine.state.views import Unit
 from engine.tokens import Verified, Verifier
+from engine.work.board import Board
+from engine.work.queue import ArqQueue
 from projectors import INLINE, STAGES
 from projectors.base import Projector, Stage
 from projectors.control import revoked_key
@@ -110,8 +113,12 @@ class Stores:
     anchors: Anchors | None = None
     disk: Disk | None = None
     blobs: Blobs = field(default_factory=MemoryBlobs)
+    keyring: Keyring | None = None
+    """The wrapping keys of tenants; None wraps them by the master key alone."""
     index: Path | None = None
     """Where the files of the indexes lie; None keeps them in memory."""
+    worker_token: str | None = None
+    """What a worker shows when it asks for work; None lets nobody ask."""
 
     def close(self) -> None:
         """Release both databases."""
@@ -140,6 +147,7 @@ class Engine:
     daemon: Daemon
     indexer: Indexer
     jobs: Jobs
+    board: Board
     keeper: Keeper
     model: Model | None
     annotator: Annotator | None
@@ -204,6 +212,7 @@ def open_stores(settings: Settings, *, read_only: bool = False) -> Stores:
     if not read_only and disk.is_tight():
         disk.make_room()
     master = load_secret(data / "keys" / "master.key")
+    keyring = Keyring(data / "keys" / FOLDER)
     anchors = Anchors(data / "anchors.log", load_secret(data / "keys" / "anchor.key"))
     # Before the databases: an anchor read later could vouch for more than an earlier snapshot has.
     anchors.load(repair=not read_only)
@@ -225,9 +234,19 @@ def open_stores(settings: Settings, *, read_only: bool = False) -> Stores:
         anchors=anchors,
         disk=disk,
         blobs=blobs,
+        keyring=keyring,
         index=data / "index",
+        worker_token=None if read_only else _worker_token(settings),
     )
 
+
+def _worker_token(settings: Settings) -> str | None:
+    """The token that is set, else one that is made for this directory; none without a Redis."""
+    if settings.redis_url is None:
+        return None
+    if settings.worker_token is not None:
+        return settings.worker_token.value
+    return load_secret(settings.data / "keys" / "worker.key").hex()
 
 def _check_format(data: Path) -> None:
     mark = data / "format"
@@ -250,7 +269,7 @@ def assemble(
     clock = clock or Clock()
     projection = projection or Projection()
     kv = stores.kv
-    vault = Vault(stores.vault_kv, stores.master)
+    vault = Vault(stores.vault_kv, stores.master, stores.keyring)
     bus = Lifecycle(kv, clock)
     buffered = settings.durability == "buffered"
     syncer = Syncer(kv.sync)
@@ -278,6 +297,7 @@ def assemble(
     runner.ahead = _read_ahead(settings, log, entries)
     keeper = Keeper(committer, runner, anchors=stores.anchors, disk=stores.disk)
     model = _model(settings, clock)
+    board = _board(settings, clock, stores.worker_token)
     return Engine(
         settings=settings,
         clock=clock,
@@ -293,6 +313,7 @@ def assemble(
         trail=trail,
         daemon=runner,
         jobs=Jobs(_RUNNERS),
+        board=board,
         indexer=_indexer(settings, stores, follow.Sources(kv, log, staged, names, vault, clock)),
         keeper=keeper,
         model=model,
@@ -325,6 +346,13 @@ def _trail(kv: KV, vault: Vault, names: Names, clock: Clock, policies: Policies)
 def _shared_rates(settings: Settings, clock: Clock) -> SharedRates | None:
     redis_url = settings.redis_url
     return None if redis_url is None else SharedRates(redis_url.secret, clock)
+
+
+def _board(settings: Settings, clock: Clock, token: str | None) -> Board:
+    """Tasks for workers, when there is a Redis to tell them by."""
+    if settings.redis_url is None or token is None:
+        return Board(clock)
+    return Board(clock, ArqQueue(settings.redis_url.secret, token))
 
 
 def _indexer(settings: Settings, stores: Stores, sources: follow.Sources) -> Indexer:
@@ -378,6 +406,7 @@ async def start(engine: Engine, *, run_daemon: bool = True) -> None:
     """Check the tail, bring inline views up to date, and set everything running."""
     if engine.stores.anchors is not None:
         check_tail(engine.log, engine.stores.anchors)
+    engine.vault.tidy()
     engine.log.prepare()
     rebuild_inline(engine.inline, engine.log, engine.entry_of)
     sweep(engine)
@@ -400,6 +429,7 @@ async def start(engine: Engine, *, run_daemon: bool = True) -> None:
         engine.indexer.start()
         engine.daemon.start()
     engine.keeper.start(loop)
+    engine.board.start(loop)
     await resume_redactions(engine)
     if run_daemon:
         engine.jobs.resume(engine)
@@ -417,6 +447,7 @@ async def close(engine: Engine) -> None:
     await engine.jobs.stop()
     if engine.annotator is not None:
         await engine.annotator.stop()
+    await engine.board.stop()
     if engine.shared_rates is not None:
         await engine.shared_rates.stop()
     await engine.committer.drained()

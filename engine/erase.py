@@ -16,6 +16,7 @@ from engine.erasing import Plan, plan_of
 from engine.jobs import Job, Telling, find_job, require_own, start_job, stop_job
 from engine.previews import check_preview, digest_of, drop_previews, find_preview, keep_preview
 from engine.redaction import command_of, redact, release_blob
+from engine.rotation import rotate
 from engine.selection import Selection, is_held
 from engine.state.kv import StoreError
 from engine.state.names import SCOPE
@@ -305,6 +306,7 @@ async def clean_up(job: Job, tenant_no: int) -> None:
         _require_working(engine)
         engine.indexer.wake()
         await asyncio.sleep(_POLL_S)
+    await rotate(engine, tenant_no)
     await asyncio.to_thread(compact_all, engine)
 
 

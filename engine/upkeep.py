@@ -11,13 +11,14 @@ import msgspec
 
 from engine.daemon import collect_skips
 from engine.engine import FAMILIES, Engine, Projection, Stores, assemble, open_stores
-from engine.rebuild import ViewDigest, digests, replay_inline, replay_stages
+from engine.rebuild import ViewDigest, digests, rebuild_inline, replay_inline, replay_stages
 from engine.settings import Settings
 from engine.state.integrity import LogReport, verify_log
+from engine.state.keyring import has_key, mirror
 from engine.state.kv import CorruptStore, StoreError
 from engine.state.names import TENANT
 from engine.state.rocks import RocksKV
-from engine.state.views import Unit
+from engine.state.views import Unit, prefix_end
 from schemas.entry import Directive, StoreBlob
 from schemas.times import Instant, from_us
 
@@ -25,8 +26,13 @@ Progress = Callable[[str, int, int], None]
 """(what, done, total)."""
 
 MANIFEST = "manifest.json"
-_COPIED = ("format", "anchors.log", "keys/master.key", "keys/anchor.key")
+_COPIED = ("format", "anchors.log")
+_DERIVED = ("view.", "blocks@", "places@", "feed", "embeddings", "lifecycle")
+"""Families that hold in clear what was derived from payloads: a backup leaves them out."""
+_STATES = (b"unit.", b"rebuild.", b"index.", b"preview.")
+"""Rows of `meta` that tell of those families, or show what was about to be erased."""
 _CHUNK = 1 << 20
+_SLOTS = 4096
 
 
 class ViewComparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +76,8 @@ class BackupManifest(msgspec.Struct, frozen=True, kw_only=True):
     head: int
     chain: str
     files: list[BackupFile]
+    wrapping: dict[int, int] = {}
+    """The generation of the wrapping key that each tenant's keys need to be opened."""
 
 
 @contextmanager
@@ -181,13 +189,32 @@ def _pair(kept: ViewDigest, again: ViewDigest) -> ViewComparison:
 # ── backup ───────────────────────────────────────────────────────────────────────────────────
 
 
-def backup(settings: Settings, destination: Path, progress: Progress) -> BackupManifest:
-    """Copy a data directory that no server holds: databases, keys, anchors, and their hashes."""
+def keys_beside(backup_path: Path) -> Path:
+    """Where the keys of backups are kept unless told otherwise: one folder beside all of them."""
+    return backup_path.absolute().parent / "keys"
+
+
+def backup(
+    settings: Settings, destination: Path, progress: Progress, *, keys: Path | None = None
+) -> BackupManifest:
+    """Copy a data directory that no server holds, without its keys, which go to a place apart."""
+    keys = keys or keys_beside(destination)
+    _require_apart(settings, destination, keys)
     if destination.exists() and any(destination.iterdir()):
         raise StoreError(f"{destination} is not empty")
     destination.mkdir(mode=0o700, parents=True, exist_ok=True)
     with inspected(settings, read_only=False) as engine:
-        return copy_stores(engine, engine.stores, settings.data, destination, progress)
+        engine.vault.tidy()
+        manifest = copy_stores(engine, engine.stores, settings.data, destination, progress)
+    mirror(settings.data / "keys", keys)
+    return manifest
+
+
+def _require_apart(settings: Settings, destination: Path, keys: Path) -> None:
+    """Keys in a backup would open it for ever; and those of a data directory are its own."""
+    for place in (destination, settings.data):
+        if keys.resolve().is_relative_to(place.resolve()):
+            raise StoreError(f"the copy of the keys may not lie in {place}: say another --keys")
 
 
 def copy_stores(
@@ -198,44 +225,149 @@ def copy_stores(
     head, chain = engine.log.anchor_point()
     stores.kv.checkpoint(destination / "store")
     stores.vault_kv.checkpoint(destination / "vault")
+    _leave_out_derived(destination / "store")
     for name in _COPIED:
         if (data / name).exists():
-            (destination / name).parent.mkdir(mode=0o700, exist_ok=True)
             shutil.copy2(data / name, destination / name)
     if (data / "blobs").exists():
         shutil.copytree(data / "blobs", destination / "blobs")
     files = _hashed(destination, progress)
     manifest = BackupManifest(
-        created_at=from_us(engine.clock.now_us()), head=head, chain=chain.hex(), files=files
+        created_at=from_us(engine.clock.now_us()),
+        head=head,
+        chain=chain.hex(),
+        files=files,
+        wrapping=engine.vault.generations(),
     )
     (destination / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
     return manifest
 
 
+def _leave_out_derived(store: Path) -> None:
+    """Take out of a copy what is in the clear and follows from the log: no key protects it."""
+    kv = RocksKV.open(store, [])
+    try:
+        for family in kv.families():
+            if family.startswith(_DERIVED):
+                kv.drop_family(family)
+        batch = kv.batch()
+        for prefix in _STATES:
+            batch.delete_range("meta", prefix, prefix_end(prefix) or prefix)
+        kv.write(batch)
+        kv.compact("meta")
+    finally:
+        kv.close()
+    RocksKV.open(store, []).close()  # which lets go of the files of dropped families
+
+
+# ── restore ──────────────────────────────────────────────────────────────────────────────────
+
+
+class RestoreRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which backup, with which keys, and for an older one the later backup whose vault opens it."""
+
+    source: Path
+    keys: Path | None = None
+    vault: Path | None = None
+
+
 def restore(
-    source: Path, settings: Settings, progress: Progress
+    request: RestoreRequest, settings: Settings, progress: Progress
 ) -> tuple[BackupManifest, VerifyReport]:
     """Bring a backup to a new data directory, checking every file, and verify the result."""
-    try:
-        manifest = msgspec.json.decode((source / MANIFEST).read_bytes(), type=BackupManifest)
-    except FileNotFoundError:
-        raise StoreError(f"{source} is not a backup: it has no {MANIFEST}") from None
-    target = settings.data
+    source, target = request.source, settings.data
+    manifest = _read_manifest(source)
+    vault = request.vault or source
     if target.exists() and any(target.iterdir()):
         raise StoreError(f"{target} is not empty; restore into a new directory")
-    found = {file.path: file for file in _hashed(source, progress)}
-    for file in manifest.files:
-        if found.get(file.path) != file:
-            raise CorruptStore(f"{source / file.path} is not the file the manifest names")
+    keys = request.keys or keys_beside(source)
+    _require_keys(manifest if vault == source else _read_manifest(vault), vault, keys)
+    places = _checked(source, progress)
+    if vault != source:
+        places = {name: path for name, path in places.items() if not name.startswith("vault/")}
+        found = _checked(vault, progress)
+        places |= {name: path for name, path in found.items() if name.startswith("vault/")}
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for at, file in enumerate(manifest.files, start=1):
-        (target / file.path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        shutil.copy2(source / file.path, target / file.path)
-        progress("copy", at, len(manifest.files))
+    mirror(keys, target / "keys")
+    for at, (name, path) in enumerate(sorted(places.items()), start=1):
+        (target / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.copy2(path, target / name)
+        progress("copy", at, len(places))
+    _derive_again(settings, progress, is_younger=vault != source)
     report = verify(settings, progress)
     if (report.log.head, report.log.chain) != (manifest.head, manifest.chain):
         raise CorruptStore(f"the restored log ends at {report.log.head}, not at {manifest.head}")
     return manifest, report
+
+
+def _read_manifest(source: Path) -> BackupManifest:
+    try:
+        return msgspec.json.decode((source / MANIFEST).read_bytes(), type=BackupManifest)
+    except FileNotFoundError:
+        raise StoreError(f"{source} is not a backup: it has no {MANIFEST}") from None
+
+
+def _require_keys(manifest: BackupManifest, source: Path, keys: Path) -> None:
+    """Say before anything is copied what cannot be opened, and what would help."""
+    if not (keys / "master.key").exists():
+        raise StoreError(f"there are no keys at {keys}: say where they are kept with --keys")
+    lost = [
+        tenant_no
+        for tenant_no, generation in manifest.wrapping.items()
+        if generation and not has_key(keys, tenant_no, generation)
+    ]
+    if lost:
+        names = ", ".join(map(str, lost))
+        raise StoreError(
+            f"{source} cannot be read: the wrapping key of tenant {names} was changed by an "
+            f"erasure after this backup was made, and the former one is destroyed. With --vault "
+            f"and a later backup, all of it comes back except what was erased since."
+        )
+
+
+def _checked(source: Path, progress: Progress) -> dict[str, Path]:
+    """The files that a backup's manifest names, each as it was written."""
+    found = {file.path: file for file in _hashed(source, progress)}
+    manifest = _read_manifest(source)
+    for file in manifest.files:
+        if found.get(file.path) != file:
+            raise CorruptStore(f"{source / file.path} is not the file the manifest names")
+    return {file.path: source / file.path for file in manifest.files}
+
+
+def _derive_again(settings: Settings, progress: Progress, *, is_younger: bool) -> None:
+    """Derive what a backup leaves out; a younger vault says first what was erased meanwhile."""
+    with inspected(settings, read_only=False) as engine:
+        if is_younger:
+            engine.vault.cut(engine.log.head())
+            engine.log.erase(_keyless(engine))
+        rebuild_inline(engine.inline, engine.log, engine.entry_of)
+        engine.staged.begin_build()
+        replay_stages(
+            engine.staged,
+            Projection().stages,
+            engine.log,
+            engine.entry_of,
+            skips=frozenset(collect_skips(engine.log, engine.entry_of, 1)),
+            until=engine.log.head(),
+            progress=lambda done, total: progress("views", done, total),
+        )
+        engine.staged.swap()
+
+
+def _keyless(engine: Engine) -> list[int]:
+    """The entries whose keys were destroyed."""
+    offsets = range(engine.log.base_offset + 1, engine.log.head() + 1)
+    return [
+        offset
+        for at in range(0, len(offsets), _SLOTS)
+        for offset, slot in zip(
+            offsets[at : at + _SLOTS],
+            engine.vault.slots(list(offsets[at : at + _SLOTS])),
+            strict=True,
+        )
+        if slot is None
+    ]
 
 
 def _hashed(folder: Path, progress: Progress) -> list[BackupFile]:

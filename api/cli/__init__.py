@@ -14,7 +14,10 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "serve": ("api.cli.serve:serve_command", "Run the server on a data directory."),
         "settings": ("api.cli.serve:settings_command", "List every setting and its value."),
         "verify": ("api.cli.integrity:verify_command", "Prove that the log is whole."),
-        "backup": ("api.cli.integrity:backup_command", "Copy a data directory, keys included."),
+        "backup": (
+            "api.cli.integrity:backup_command",
+            "Copy a data directory, and its keys apart.",
+        ),
         "restore": ("api.cli.integrity:restore_command", "Bring a backup to a new directory."),
         "rebuild": ("api.cli.projectors:rebuild_command", "Derive every view anew."),
         "projectors": ("api.cli.projectors:projectors_group", "See, retry, rebuild projectors."),

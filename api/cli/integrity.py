@@ -11,7 +11,20 @@ from api.cli.shell import OUT, Failure, data_option, json_option, progress_bars
 from engine.auditing import verify_trails
 from engine.proof import prove
 from engine.settings import load_settings
-from engine.upkeep import VerifyReport, backup, restore, verify
+from engine.upkeep import (
+    RestoreRequest,
+    VerifyReport,
+    backup,
+    keys_beside,
+    restore,
+    verify,
+)
+
+keys_option = click.option(
+    "--keys",
+    type=click.Path(path_type=Path),
+    help="Folder of the keys, one for all backups [keys, beside the backup].",
+)
 
 
 @click.command("verify")
@@ -45,26 +58,42 @@ def _print_report(report: VerifyReport) -> None:
 
 @click.command("backup")
 @click.argument("destination", type=click.Path(path_type=Path))
+@keys_option
 @data_option
-def backup_command(destination: Path, data: Path | None) -> None:
-    """Copy a data directory that no server holds, keys included, with a manifest of hashes."""
+def backup_command(destination: Path, keys: Path | None, data: Path | None) -> None:
+    """Copy a data directory that no server holds; its keys go to a folder apart.
+
+    The folder of the keys holds the newest ones only. An erasure changes the wrapping key of its
+    tenant: once a backup was made after it, backups from before it cannot be read any more, except
+    with the vault of a later one (strata restore --vault), and then without what was erased.
+    """
     with readable_errors(), progress_bars() as progress:
-        manifest = backup(load_settings(flags={"data": data}), destination, progress)
+        settings = load_settings(flags={"data": data})
+        manifest = backup(settings, destination, progress, keys=keys)
     size = sum(file.bytes for file in manifest.files)
     OUT.print(
         f"{destination}: {manifest.head:,} entries, {len(manifest.files)} files, {size:,} bytes"
     )
-    OUT.print("It holds the keys: whoever has it can read everything in it.")
+    place = keys or keys_beside(destination)
+    OUT.print(f"{place}: the keys. Without them no backup can be read; with them, this one can.")
+    OUT.print("Keep one copy of that folder, and let each backup replace it.")
 
 
 @click.command("restore")
 @click.argument("source", type=click.Path(path_type=Path, exists=True))
+@keys_option
+@click.option(
+    "--vault",
+    type=click.Path(path_type=Path, exists=True),
+    help="A later backup, to read one from before an erasure: all but what was erased comes back.",
+)
 @data_option
-def restore_command(source: Path, data: Path | None) -> None:
-    """Bring a backup to a new data directory and verify it."""
+def restore_command(source: Path, keys: Path | None, vault: Path | None, data: Path | None) -> None:
+    """Bring a backup to a new data directory, derive its views and verify it."""
     with readable_errors(), progress_bars() as progress:
         settings = load_settings(flags={"data": data})
-        manifest, report = restore(source, settings, progress)
+        request = RestoreRequest(source=source, keys=keys, vault=vault)
+        manifest, report = restore(request, settings, progress)
     OUT.print(f"restored {manifest.head:,} entries of {manifest.created_at:%Y-%m-%d %H:%M:%S} UTC")
     _print_report(report)
 

@@ -415,7 +415,7 @@ class KvLog(Reads):
     def _decrypt(self, header: Header, cipher: bytes, secret: bytes) -> bytes:
         if sha256(cipher).digest() != header.cipher_sha256:
             raise CorruptStore(f"the payload of entry {header.offset} is not the one written")
-        key = payload_key(self._vault.tenant(header.tenant_no), secret)
+        key = self._vault.key(header.tenant_no, secret, header.key_commitment)
         if not hmac.compare_digest(commitment(key), header.key_commitment):
             raise CorruptStore(f"the key of entry {header.offset} is not the one written")
         nonce, sealed = cipher[:_NONCE_BYTES], cipher[_NONCE_BYTES:]

@@ -1,7 +1,8 @@
 """Is what was erased in no file, no row, no index, no export and no answer?  (I8)
 
 A phrase is put wherever a caller can put words; after the erasure it is looked for everywhere, also
-after a restart and a rebuild. Steps that make it so are left out once: then it is found.
+after a restart, a rebuild and the restore of a later backup, and in backups from before. Each step
+that makes it so is left out once: then it is found.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
+from engine import erase
 from engine.blobs import upload_blob
 from engine.capture import CaptureRequest, capture
 from engine.engine import open_engine, open_stores
@@ -24,7 +26,9 @@ from engine.layers.facts import FactsRequest, list_facts
 from engine.proof import look_through, prove
 from engine.read import EventsRequest, get_event, list_events
 from engine.settings import Settings
-from engine.upkeep import inspected, verify
+from engine.state.kv import StoreError
+from engine.state.rocks import RocksKV
+from engine.upkeep import RestoreRequest, backup, inspected, restore, verify
 from schemas.caller import Caller
 from schemas.envelope import Envelope
 from schemas.erasures import ErasureRequest
@@ -167,6 +171,117 @@ async def test_an_erased_phrase_is_nowhere(tmp_path):
     report = verify(settings_for(folder), lambda *_: None, replay=True, scratch=tmp_path)
     assert report.is_good
     assert report.log.erased >= 5
+
+
+# Backups
+
+
+def silent(*_):
+    """Progress nobody watches."""
+
+
+async def told(folder):
+    """A data directory where the phrase was told; its events."""
+    async with open_engine(settings_for(folder)) as engine:
+        return await tell(engine)
+
+
+async def erased_in(folder):
+    """Erase the scope in a data directory that is there; the erasure."""
+    async with open_engine(settings_for(folder)) as engine:
+        engine.indexer.retired_s = 0.05
+        erasure = await erased(engine)
+        assert "completed" == get_erasure(engine, ALICE, erasure).status
+        return erasure
+
+
+def brought_back(source, target, **how):
+    """A backup restored to a new place; its settings."""
+    settings = settings_for(target)
+    restore(RestoreRequest(source=source, **how), settings, silent)
+    return settings
+
+
+def rows_with(path):
+    """Rows of a database that have the phrase in the clear."""
+    kv = RocksKV.open(path, [], read_only=True)
+    try:
+        return [
+            (family, key)
+            for family in kv.families()
+            for key, value in kv.scan(family)
+            if CANARY.encode() in key + value
+        ]
+    finally:
+        kv.close()
+
+
+@on_a_loop
+async def test_it_is_in_no_backup_from_after(tmp_path):
+    """A later backup, brought back, has everything else and nothing of it, before and after use."""
+    erasure, events = await lived(tmp_path / "data")
+    backup(settings_for(tmp_path / "data"), tmp_path / "later", silent)
+    there = brought_back(tmp_path / "later", tmp_path / "there")
+    at_once = found_in(there.data)
+    async with open_engine(there) as engine:
+        engine.daemon.request_rebuild()
+        await until(lambda: not engine.daemon.is_rebuilding)
+        left = list_events(engine, ALICE, EventsRequest(scope=OTHER)).value.items
+
+    assert [] == at_once
+    assert [] == found_in(there.data)
+    assert [events[5]] == [event.id for event in left]
+    assert prove(there, erasure, [CANARY]).holds
+    assert verify(there, silent, replay=True, scratch=tmp_path).is_good
+
+
+@on_a_loop
+async def test_it_cannot_be_read_from_a_backup_from_before(tmp_path):
+    """Nothing of it is in the clear there, and no key that is left opens it (ADR 0033)."""
+    folder, older = tmp_path / "data", tmp_path / "older"
+    events = await told(folder)
+    backup(settings_for(folder), older, silent)
+    await erased_in(folder)
+    backup(settings_for(folder), tmp_path / "later", silent)
+
+    assert [] == rows_with(older / "store")
+    for keys in (tmp_path / "keys", folder / "keys"):
+        with pytest.raises(StoreError, match="wrapping key of tenant 1 was changed by an erasure"):
+            brought_back(older, tmp_path / "refused", keys=keys)
+    assert not (tmp_path / "refused").exists()
+
+    there = brought_back(older, tmp_path / "there", vault=tmp_path / "later")
+    async with open_engine(there) as engine:
+        left = list_events(engine, ALICE, EventsRequest(scope=OTHER)).value.items
+        gone = list_events(engine, ALICE, EventsRequest(scope=SCOPE)).value.items
+        anew = await capture(engine, ALICE, said(SCOPE, "g", {"kind": "text", "text": "anew"}))
+        await engine.lifecycle.wait("consolidated", anew.wal_offset, 30)
+
+    assert [events[5]] == [event.id for event in left]
+    assert [] == gone
+    assert [] == found_in(there.data)
+    assert verify(there, silent, replay=True, scratch=tmp_path).is_good
+
+
+@on_a_loop
+async def test_without_the_change_of_keys_a_backup_from_before_gives_it_back(tmp_path, monkeypatch):
+    """The key that wraps the tenant's keys is what holds older backups shut."""
+    folder, older = tmp_path / "data", tmp_path / "older"
+    await told(folder)
+    backup(settings_for(folder), older, silent)
+
+    async def left_out(*_):
+        """Not now."""
+
+    monkeypatch.setattr(erase, "rotate", left_out)
+    await erased_in(folder)
+    there = brought_back(older, tmp_path / "there", keys=folder / "keys")
+
+    assert [] == found_in(folder)
+    assert [] != found_in(there.data)
+
+
+# What is left out
 
 
 class Lazy:

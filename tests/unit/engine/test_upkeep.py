@@ -7,7 +7,7 @@ from engine.rebuild import digests
 from engine.settings import Settings
 from engine.state.kv import CorruptStore, StoreError
 from engine.state.rocks import RocksKV
-from engine.upkeep import backup, restore, verify
+from engine.upkeep import RestoreRequest, backup, restore, verify
 from engine.watch import CancelRequest, cancel
 from projectors.base import Projector
 from projectors.control import CONTROL
@@ -165,7 +165,7 @@ async def test_a_backup_restores_and_verifies(rig, settings, tmp_path):
     await lived_in(rig, settings)
     made = backup(settings, tmp_path / "backup", silent)
     there = Settings(data=tmp_path / "there", disk_low_water_mb=1, ballast_mb=0)
-    found, report = restore(tmp_path / "backup", there, silent)
+    found, report = restore(RestoreRequest(source=tmp_path / "backup"), there, silent)
 
     assert made == found
     assert (14, made.chain) == (report.log.head, report.log.chain)
@@ -181,7 +181,7 @@ async def test_a_damaged_backup_is_refused(rig, settings, tmp_path):
     there = Settings(data=tmp_path / "there")
 
     with pytest.raises(CorruptStore, match=r"anchors\.log is not the file the manifest names"):
-        restore(tmp_path / "backup", there, silent)
+        restore(RestoreRequest(source=tmp_path / "backup"), there, silent)
     assert not there.data.exists()
 
 
@@ -191,6 +191,39 @@ def test_what_is_no_backup_is_refused(tmp_path):
     (tmp_path / "full" / "file").write_text("x")
 
     with pytest.raises(StoreError, match="is not a backup"):
-        restore(tmp_path, Settings(data=tmp_path / "there"), silent)
+        restore(RestoreRequest(source=tmp_path), Settings(data=tmp_path / "there"), silent)
     with pytest.raises(StoreError, match="is not empty"):
         backup(Settings(data=tmp_path / "data"), tmp_path / "full", silent)
+
+
+async def test_a_backup_holds_no_key_and_nothing_derived(rig, settings, tmp_path):
+    """The keys lie apart, one folder for all backups; what was derived is derived again."""
+    await lived_in(rig, settings)
+    backup(settings, tmp_path / "one", silent)
+    backup(settings, tmp_path / "two", silent)
+    kv = RocksKV.open(tmp_path / "one" / "store", [], read_only=True)
+    families = set(kv.families())
+    kv.close()
+
+    assert [] == [path for path in tmp_path.glob("one/**/*") if path.suffix == ".key"]
+    assert {"anchor.key", "master.key", "1-1.key"} == {
+        path.name for path in (tmp_path / "keys").rglob("*") if path.is_file()
+    }
+    assert {"log", "payload", "names", "audit"} <= families
+    assert not [name for name in families if name.startswith(("view.", "blocks", "embeddings"))]
+
+
+async def test_keys_are_kept_apart(rig, settings, tmp_path):
+    """Not in the backup, not in the data directory; and without them nothing is restored."""
+    await lived_in(rig, settings)
+    for keys in (tmp_path / "backup" / "keys", settings.data / "copy"):
+        with pytest.raises(StoreError, match="may not lie in"):
+            backup(settings, tmp_path / "backup", silent, keys=keys)
+    backup(settings, tmp_path / "backup", silent, keys=tmp_path / "safe")
+    there = Settings(data=tmp_path / "there", disk_low_water_mb=1, ballast_mb=0)
+
+    with pytest.raises(StoreError, match="there are no keys at"):
+        restore(RestoreRequest(source=tmp_path / "backup"), there, silent)
+    assert not there.data.exists()
+    asked = RestoreRequest(source=tmp_path / "backup", keys=tmp_path / "safe")
+    assert 14 == restore(asked, there, silent)[1].log.head
