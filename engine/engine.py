@@ -57,6 +57,8 @@ from engine.state.vault import FAMILIES as VAULT_FAMILIES
 from engine.state.vault import Vault
 from engine.state.views import Unit
 from engine.tokens import Verified, Verifier
+from engine.work.board import Board
+from engine.work.queue import ArqQueue
 from projectors import INLINE, STAGES
 from projectors.base import Projector, Stage
 from projectors.control import revoked_key
@@ -115,6 +117,8 @@ class Stores:
     """The wrapping keys of tenants; None wraps them by the master key alone."""
     index: Path | None = None
     """Where the files of the indexes lie; None keeps them in memory."""
+    worker_token: str | None = None
+    """What a worker shows when it asks for work; None lets nobody ask."""
 
     def close(self) -> None:
         """Release both databases."""
@@ -143,6 +147,7 @@ class Engine:
     daemon: Daemon
     indexer: Indexer
     jobs: Jobs
+    board: Board
     keeper: Keeper
     model: Model | None
     annotator: Annotator | None
@@ -231,8 +236,17 @@ def open_stores(settings: Settings, *, read_only: bool = False) -> Stores:
         blobs=blobs,
         keyring=keyring,
         index=data / "index",
+        worker_token=None if read_only else _worker_token(settings),
     )
 
+
+def _worker_token(settings: Settings) -> str | None:
+    """The token that is set, else one that is made for this directory; none without a Redis."""
+    if settings.redis_url is None:
+        return None
+    if settings.worker_token is not None:
+        return settings.worker_token.value
+    return load_secret(settings.data / "keys" / "worker.key").hex()
 
 def _check_format(data: Path) -> None:
     mark = data / "format"
@@ -283,6 +297,7 @@ def assemble(
     runner.ahead = _read_ahead(settings, log, entries)
     keeper = Keeper(committer, runner, anchors=stores.anchors, disk=stores.disk)
     model = _model(settings, clock)
+    board = _board(settings, clock, stores.worker_token)
     return Engine(
         settings=settings,
         clock=clock,
@@ -298,6 +313,7 @@ def assemble(
         trail=trail,
         daemon=runner,
         jobs=Jobs(_RUNNERS),
+        board=board,
         indexer=_indexer(settings, stores, follow.Sources(kv, log, staged, names, vault, clock)),
         keeper=keeper,
         model=model,
@@ -330,6 +346,13 @@ def _trail(kv: KV, vault: Vault, names: Names, clock: Clock, policies: Policies)
 def _shared_rates(settings: Settings, clock: Clock) -> SharedRates | None:
     redis_url = settings.redis_url
     return None if redis_url is None else SharedRates(redis_url.secret, clock)
+
+
+def _board(settings: Settings, clock: Clock, token: str | None) -> Board:
+    """Tasks for workers, when there is a Redis to tell them by."""
+    if settings.redis_url is None or token is None:
+        return Board(clock)
+    return Board(clock, ArqQueue(settings.redis_url.secret, token))
 
 
 def _indexer(settings: Settings, stores: Stores, sources: follow.Sources) -> Indexer:
@@ -406,6 +429,7 @@ async def start(engine: Engine, *, run_daemon: bool = True) -> None:
         engine.indexer.start()
         engine.daemon.start()
     engine.keeper.start(loop)
+    engine.board.start(loop)
     await resume_redactions(engine)
     if run_daemon:
         engine.jobs.resume(engine)
@@ -423,6 +447,7 @@ async def close(engine: Engine) -> None:
     await engine.jobs.stop()
     if engine.annotator is not None:
         await engine.annotator.stop()
+    await engine.board.stop()
     if engine.shared_rates is not None:
         await engine.shared_rates.stop()
     await engine.committer.drained()

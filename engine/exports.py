@@ -1,6 +1,7 @@
 """How are memories taken out?  A job that writes a file, sealed until it is fetched (001 §8.12)."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -8,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from engine import policy
-from engine.exporters import EXPORTERS
 from engine.intake import UploadRequest, keep_upload
 from engine.jobs import Job, find_job, require_own, start_job
 from engine.reach import reach_of
 from engine.read import EventsRequest, list_events
 from engine.records import present, visible_version
 from engine.temporal import Window
+from engine.work.computes import RENDER, Rendered, RenderPart, records_of
 from schemas import limits
 from schemas.caller import Caller
 from schemas.layers import Event, Record
@@ -107,7 +108,6 @@ async def _written(
 ) -> AsyncIterator[bytes]:
     """The file's bytes, a step at a time, with its progress told in between."""
     engine, known_at = job.engine, request.as_of or present(job.engine)
-    lines = EXPORTERS[request.format]
     header = {"export": job.id, "scope": request.scope, "as_of": known_at, "format": request.format}
     yield _json(header) + b"\n" if request.format == "jsonl" else b""
     done = 0
@@ -116,13 +116,33 @@ async def _written(
     total = sum(_count(engine, engine.tenant_no(job.caller) or 0, number) for number in numbers)
     for layer in request.layers:
         steps = _steps(job, request, layer, numbers, known_at)
-        while (step := await asyncio.to_thread(next, steps, None)) is not None:
-            made = [lines(layer, record) for record in step]
-            kept = [line for line in made if line is not None]
-            counts[layer] += len(kept)
-            done += len(step)
-            yield b"".join(_json(line) + b"\n" for line in kept)
+        async for size, rendered in _rendered(job, request.format, layer, steps):
+            counts[layer] += rendered.count
+            done += size
+            yield rendered.lines
             await job.move(done, max(total, done), counts=dict(counts))
+
+
+async def _rendered(
+    job: Job, form: str, layer: str, steps: Iterator[list[Any]]
+) -> AsyncIterator[tuple[int, Rendered]]:
+    """Lines, in order, of the records that are read here; a few steps are written at once."""
+    out: deque[tuple[int, asyncio.Task[Rendered]]] = deque()
+    try:
+        while True:
+            step = await asyncio.to_thread(next, steps, None)
+            if step is not None:
+                asked = RenderPart(format=form, layer=layer, records=records_of(step))
+                task = asyncio.create_task(job.engine.board.compute(RENDER, asked))
+                out.append((len(step), task))
+            while out and (step is None or len(out) >= limits.TASKS_AHEAD):
+                size, task = out.popleft()
+                yield size, await task
+            if step is None:
+                return
+    finally:
+        for _, task in out:
+            task.cancel()
 
 
 def _steps(

@@ -1,25 +1,25 @@
 """How do memories come over from elsewhere?  A job that maps rows and captures them (001 §8.11)."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from engine import policy
 from engine.capture import Experiences, Written
-from engine.importers import IMPORTERS, Draft, Importer, Options, Row
-from engine.importers.rows import BadRow
+from engine.importers import IMPORTERS, Importer
+from engine.importers.mapping import MapPart, Mapped, MappedRow, Ready, problem_of
 from engine.intake import keep_bytes
 from engine.jobs import Job, find_job, require_own, start_job, stop_job
 from engine.sources import SourceFailed, allowed_path, check_url, read_source
+from engine.work.computes import MAP, Refused
 from projectors.jobs import JobRow
 from schemas import limits
 from schemas.caller import Caller
-from schemas.envelope import Envelope, checked
+from schemas.envelope import Envelope
 from schemas.errors import EngineError, IdempotencyConflict, InvalidParameter, RateLimited
 from schemas.jobs import Problem
-from schemas.transfer import ImportOptions, ImportReceipt, ImportRequest, ImportState
+from schemas.transfer import ImportReceipt, ImportRequest, ImportState
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -142,7 +142,7 @@ def _state(row: JobRow) -> ImportState:
 
 
 class _Ready(NamedTuple):
-    """One experience of an import, checked."""
+    """One experience of an import, which its caller may write."""
 
     line: int
     at: int
@@ -151,89 +151,82 @@ class _Ready(NamedTuple):
 
 
 async def run_import(job: Job) -> dict[str, Any]:
-    """Map the rows and capture them in batches, from where the last run stopped."""
-    importer = IMPORTERS[job.row.request["system"]]
-    try:
-        data = await asyncio.to_thread(
-            read_source, job.engine, job.caller, job.row.request["source"]
-        )
-    except SourceFailed as error:
-        raise InvalidParameter(field="source", reason=str(error)) from error
-    options = _options(job)
-    ordering = job.row.request["options"].get("ordering")
-    rows = await asyncio.to_thread(_rows, importer, data, options, ordering)
-    counts = dict(job.row.counts) or {"imported": 0, "repeated": 0, "failed": 0, "skipped": 0}
-    start = int(job.row.position or 0)
-    await job.move(start, len(rows), position=str(start), counts=counts)
-    for at in range(start, len(rows), limits.JOB_STEP_ROWS):
-        step = rows[at : at + limits.JOB_STEP_ROWS]
-        problems = await _captured(job, importer, step, options, counts)
-        done = at + len(step)
-        await job.move(done, len(rows), position=str(done), problems=problems, counts=counts)
-    return {"total": len(rows), **counts}
+    """Map the rows, here or by workers, and capture them from where the last run stopped.
+
+    While a part is captured, the next one is being mapped.
+    """
+    with job.engine.board.file_of(job.id):
+        start = int(job.row.position or 0)
+        coming = asyncio.create_task(_part(job, start))
+        try:
+            while True:
+                part = await coming
+                if start + len(part.rows) < part.total:
+                    coming = asyncio.create_task(_part(job, start + len(part.rows)))
+                start = await _take_part(job, part, start)
+                if start >= part.total:
+                    return {"total": part.total, **_counts(job)}
+        finally:
+            coming.cancel()
 
 
-def _options(job: Job) -> Options:
-    given = msgspec.convert(job.row.request["options"], ImportOptions)
-    names = set(Options.__struct_fields__) & set(ImportOptions.__struct_fields__)
-    return Options(
-        scope_template=job.row.request["scope_template"],
+def _counts(job: Job) -> dict[str, int]:
+    return dict(job.row.counts) or {"imported": 0, "repeated": 0, "failed": 0, "skipped": 0}
+
+
+async def _part(job: Job, start: int) -> Mapped:
+    """Some rows as checked envelopes: they follow from the file, whoever maps them."""
+    engine, request = job.engine, job.row.request
+    asked = MapPart(
+        job_id=job.id,
+        system=request["system"],
+        scope_template=request["scope_template"],
         imported_at=job.row.at,
-        **{name: getattr(given, name) for name in names},
+        options=request["options"],
+        source=request["source"],
+        start=start,
+        count=limits.TASK_ROWS,
     )
 
-
-def _rows(importer: Importer, data: bytes, options: Options, ordering: str | None) -> list[Row]:
-    found = list(importer.rows(_parsed(importer, data)))
-    if ordering != "strict_temporal":
-        return found
-    return sorted(found, key=lambda row: _time_of(importer, row, options))
-
-
-def _time_of(importer: Importer, row: Row, options: Options) -> str:
-    """When a row happened, for sorting; one that cannot be mapped comes first, and says why."""
-    try:
-        drafts = importer.drafts(row, options)
-        return str(drafts[0].envelope["context"]["observed_at"]) if drafts else ""
-    except (BadRow, KeyError, TypeError):
-        return ""
-
-
-def _parsed(importer: Importer, data: bytes) -> Any:
-    """One JSON value, or lines of JSON; a line that is none of it becomes its own problem."""
-    if importer.by_line:
-        return _lines(data)
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return [value for _, value in _lines(data)]
-
-
-def _lines(data: bytes) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(data.splitlines(), start=1):
-        if not line.strip():
-            continue
-        if len(line) > limits.EXPERIENCE_BODY_BYTES_MAX:
-            yield number, f"line {number} is longer than an experience may be"
-            continue
+    def source() -> bytes:
         try:
-            yield number, msgspec.json.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            yield number, f"line {number} is not JSON: {error}"
+            return read_source(engine, job.caller, request["source"])
+        except EngineError as error:
+            raise SourceFailed(error.message) from error
+
+    try:
+        return await engine.board.compute(MAP, asked, source)
+    except Refused as error:
+        raise InvalidParameter(field="source", reason=str(error)) from error
+
+
+async def _take_part(job: Job, part: Mapped, start: int) -> int:
+    """Capture a part step by step; where the next one begins."""
+    importer, counts = IMPORTERS[job.row.request["system"]], _counts(job)
+    await job.move(start, part.total, position=str(start), counts=counts)
+    for at in range(0, len(part.rows), limits.JOB_STEP_ROWS):
+        step = part.rows[at : at + limits.JOB_STEP_ROWS]
+        problems = await _captured(job, importer, step, counts)
+        start += len(step)
+        await job.move(start, part.total, position=str(start), problems=problems, counts=counts)
+    return start
 
 
 async def _captured(
-    job: Job, importer: Importer, rows: list[Row], options: Options, counts: dict[str, int]
+    job: Job, importer: Importer, rows: list[MappedRow], counts: dict[str, int]
 ) -> list[Problem]:
     """Capture a step of rows; those that cannot be are told, and the others go in."""
     problems: list[Problem] = []
     ready: list[_Ready] = []
     for row in rows:
         try:
-            drafts = importer.drafts(row, options)
-            made = [_checked(job, row.line, at, draft) for at, draft in enumerate(drafts)]
-        except (BadRow, EngineError) as error:
-            problems.append(_problem(row.line, error))
+            made = [_allowed(job, row.line, at, each) for at, each in enumerate(row.ready)]
+        except EngineError as error:
+            problems.append(problem_of(row.line, error))
+            counts["failed"] += 1
+            continue
+        if row.problem is not None:
+            problems.append(row.problem)
             counts["failed"] += 1
             continue
         counts["skipped"] += not made
@@ -245,15 +238,11 @@ async def _captured(
     return problems
 
 
-def _checked(job: Job, line: int, at: int, draft: Draft) -> _Ready:
-    """An envelope like any that is posted, and only where the caller may write."""
-    try:
-        envelope = checked(msgspec.convert(draft.envelope, Envelope))
-    except msgspec.ValidationError as error:
-        raise BadRow(str(error)) from error
-    policy.require(job.engine, job.caller, "scope.write", envelope.scope)
-    policy.require_identities(job.engine, job.caller, envelope)
-    return _Ready(line, at, envelope, draft.follows)
+def _allowed(job: Job, line: int, at: int, ready: Ready) -> _Ready:
+    """An experience goes only where the caller may write: the owner of the log sees to that."""
+    policy.require(job.engine, job.caller, "scope.write", ready.envelope.scope)
+    policy.require_identities(job.engine, job.caller, ready.envelope)
+    return _Ready(line, at, ready.envelope, ready.follows)
 
 
 def _linked(later: _Ready, ids: dict[tuple[int, int], str]) -> _Ready | None:
@@ -285,7 +274,7 @@ async def _submitted(
                 written += await _write(job, importer, [each])
             except IdempotencyConflict as error:
                 counts["failed"] += 1
-                problems.append(_problem(each.line, error))
+                problems.append(problem_of(each.line, error))
         ready = [each for each in ready if all(each.line != p.line for p in problems)]
     counts["imported"] += sum(1 for each in written if not each.replayed)
     counts["repeated"] += sum(1 for each in written if each.replayed)
@@ -304,9 +293,3 @@ async def _write(job: Job, importer: Importer, ready: list[_Ready]) -> list[Writ
     )
     written: list[Written] = await job.engine.committer.submit(proposal)
     return written
-
-
-def _problem(line: int, error: Exception) -> Problem:
-    if isinstance(error, EngineError):
-        return Problem(line=line, error=error.code.lower(), detail=error.message[:500])
-    return Problem(line=line, error="invalid_envelope", detail=str(error)[:500])

@@ -1,11 +1,12 @@
 """Who does long work, and who picks it up again after a crash?
 
 A job is a few entries: that it began, how far it came, that it ended. Whoever runs it asks nobody:
-after a restart the rows that are still running are run on from their position. The queue is a port
-(docs/adr/0002): in process by default, elsewhere when several machines share the work.
+after a restart the rows that are still running are run on from their position. It runs here, where
+the log is, once; what of it needs no log is a task that workers may do (docs/adr/0034).
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,13 @@ from engine import policy
 from engine.audit import About
 from engine.commit import Desk
 from engine.state.names import TENANT
-from projectors.jobs import JobRow, job_key
+from engine.work.board import TaskDead
+from projectors.jobs import DEAD_LETTER, JobRow, job_key
 from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import Command, Directive
-from schemas.errors import EngineError, NotFound
-from schemas.jobs import PREFIX_OF, CancelJob, EndJob, JobKind, MoveJob, Problem, StartJob
+from schemas.errors import Conflict, EngineError, NotFound, Unavailable
+from schemas.jobs import PREFIX_OF, CancelJob, EndJob, JobKind, MoveJob, Problem, RetryJob, StartJob
 from schemas.token import Grant
 
 if TYPE_CHECKING:
@@ -118,10 +120,14 @@ class Jobs:
                 end = _end(job, "cancelled", dict(job.row.counts))
             except EngineError as error:
                 end = _end(job, "failed", {"error_code": error.code, "message": error.message})
+            except TaskDead as error:
+                end = _end(job, "failed", {"error_code": DEAD_LETTER, "message": str(error)})
             except Exception as error:  # noqa: BLE001 - the job's own row says what went wrong
                 self.failures += 1
                 end = _end(job, "failed", {"error_code": "INTERNAL", "message": repr(error)[:500]})
-            await job.engine.committer.submit(Telling(job.caller, job.row.scope, end))
+            # A log that takes nothing now has the job still running: the next start runs it on.
+            with contextlib.suppress(Unavailable):
+                await job.engine.committer.submit(Telling(job.caller, job.row.scope, end))
 
 
 def _end(job: Job, status: Any, summary: dict[str, Any]) -> EndJob:
@@ -196,6 +202,40 @@ async def stop_job(engine: "Engine", caller: Caller, decision: Decision, row: Jo
     if not row.is_over:
         await engine.committer.submit(Stop(caller, decision, row))
     return find_job(engine, caller, row.job_id)
+
+
+async def retry_job(engine: "Engine", caller: Caller, decision: Decision, row: JobRow) -> JobRow:
+    """Run a job on that failed, from where it was. Policy was asked before."""
+    if row.status != "failed":
+        raise Conflict(f"The job {row.job_id} has not failed: it is {row.status}.")
+    again: JobRow = await engine.committer.submit(Retry(caller, decision, row))
+    engine.jobs.run(engine, caller.tenant, again)
+    return again
+
+
+class Retry:
+    """A proposal that a failed job is run on."""
+
+    entry_count = 1
+    byte_count = 512
+
+    def __init__(self, caller: Caller, decision: Decision, row: JobRow) -> None:
+        self._caller = caller
+        self._decision = decision
+        self._row = row
+
+    def decide(self, desk: Desk) -> JobRow:
+        """The row as it is now; somebody may have been quicker."""
+        tenant_no, key = desk.tenant_no(self._caller), job_key(self._row.job_id)
+        known: JobRow | None = desk.overlay.get(tenant_no, "jobs", key)
+        if known is None or known.status != "failed":
+            raise Conflict(f"The job {self._row.job_id} is running again.")
+        scope = self._row.scope or None
+        desk.add(self._caller, Directive(command=RetryJob(job_id=self._row.job_id), scope=scope))
+        desk.audit(self._caller, self._decision, About(status=202, scope=scope))
+        row: JobRow | None = desk.overlay.get(tenant_no, "jobs", key)
+        assert row is not None, "it was there a line before"
+        return row
 
 
 class Stop:

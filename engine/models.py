@@ -116,6 +116,7 @@ class Model:
         *,
         call_s: float = limits.MODEL_S_MAX,
         retry_s: float = limits.MODEL_RETRY_S,
+        calls: int = limits.MODEL_CALLS_MAX,
     ) -> None:
         self.name = name
         self.host = urlsplit(url).netloc.rpartition("@")[2]
@@ -124,7 +125,8 @@ class Model:
         self._clock = clock
         self._call_s = call_s
         self._retry_s = retry_s
-        self._slots = asyncio.Semaphore(limits.MODEL_CALLS_MAX)
+        self.calls = calls
+        self._slots = asyncio.Semaphore(calls)
         self._budget = Budget(limits.MODEL_TOKENS_PER_MINUTE)
         self._format = _FORMATS[0]
         # Made once: reading the certificate authorities takes longer than everything else here.

@@ -59,6 +59,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tenants: tuple[str, ...] = ()
     enable_experimental: bool = False
     redis_url: RedisUrl | None = None
+    worker_token: Secret | None = None
+    server_url: str | None = None
     embedder: Kind | None = None
     embed_url: str | None = None
     embed_model: str | None = None
@@ -85,6 +87,8 @@ ENVIRONMENT: Final = {
     "tenants": "CORTEX_TENANTS",
     "enable_experimental": "CORTEX_ENABLE_EXPERIMENTAL",
     "redis_url": "CORTEX_REDIS_URL",
+    "worker_token": "CORTEX_WORKER_TOKEN",
+    "server_url": "CORTEX_SERVER_URL",
     "embedder": "CORTEX_EMBEDDER",
     "embed_url": "CORTEX_EMBED_URL",
     "embed_model": "CORTEX_EMBED_MODEL",
@@ -110,7 +114,9 @@ MEANING: Final = {
     "tenants": "tenants served, comma-separated; empty means every tenant an issuer vouches for",
     "enable_experimental": "1 serves experimental endpoints in the cloud presets too",
     "ballast_mb": "space held back so that a full disk can be opened again, in MiB",
-    "redis_url": "Redis through which several servers keep one rate limit; none: each its own",
+    "redis_url": "Redis through which servers keep one rate limit and workers hear of tasks",
+    "worker_token": "what workers show the server; unset, the key in keys/worker.key, in hex",
+    "server_url": "the server that a worker works for, as http://host:3141",
     "embedder": f"model of the vectors: {', '.join(KINDS)}; unset, http where an address is set",
     "embed_url": "address of an OpenAI-compatible API, as https://host/v1",
     "embed_model": "name of the model at that address",
@@ -163,12 +169,13 @@ def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
             values[name] = str(values[name]) in ("1", "true", "True")
     if "redis_url" in values:
         values["redis_url"] = _redis_url(str(values["redis_url"]), sources["redis_url"])
-    for name in ("embed_key", "llm_key"):
+    for name in ("embed_key", "llm_key", "worker_token"):
         if name in values:
             values[name] = Secret(str(values[name]))
     settings = Settings(**values, sources=sources)
     _check_embedder(settings)
     _check_llm(settings)
+    _check_worker(settings)
     if settings.preset not in PRESETS:
         raise SettingsError(
             f"{sources['preset']}: no preset {settings.preset!r}; one of {', '.join(PRESETS)}"
@@ -217,6 +224,16 @@ def _check_llm(settings: Settings) -> None:
         raise SettingsError("CORTEX_LLM_URL: an address is as https://host/v1")
     if not settings.llm_model:
         raise SettingsError("CORTEX_LLM_MODEL: the model at CORTEX_LLM_URL has no name")
+
+
+def _check_worker(settings: Settings) -> None:
+    """A token that can be guessed is none; an address is one."""
+    token = settings.worker_token
+    if token is not None and len(token.value) < limits.WORKER_TOKEN_CHARS_MIN:
+        least = limits.WORKER_TOKEN_CHARS_MIN
+        raise SettingsError(f"CORTEX_WORKER_TOKEN: at least {least} characters, best at random")
+    if settings.server_url is not None and not _is_address(settings.server_url):
+        raise SettingsError("CORTEX_SERVER_URL: a server is named as http://host:3141")
 
 
 def _is_address(value: str) -> bool:

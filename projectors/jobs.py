@@ -1,7 +1,7 @@
 """Which long work is under way, and how did it end?"""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -9,8 +9,11 @@ from projectors.base import Change, Projector, Put, View
 from schemas import limits
 from schemas.entry import Directive, Entry
 from schemas.ids import parse_id
-from schemas.jobs import PREFIX_OF, CancelJob, EndJob, MoveJob, Problem, StartJob
+from schemas.jobs import PREFIX_OF, CancelJob, EndJob, MoveJob, Problem, RetryJob, StartJob
 from schemas.times import Instant
+
+DEAD_LETTER: Final = "DEAD_LETTER"
+"""The error code of a job whose task failed wherever it was tried."""
 
 
 class JobRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +37,12 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int] = {}
     summary: dict[str, Any] = {}
     updated_at: Instant | None = None
+    retries: int = 0
+
+    @property
+    def is_dead_letter(self) -> bool:
+        """Whether it was tried as often as it may be, and waits for a person."""
+        return self.status == "failed" and self.summary.get("error_code") == DEAD_LETTER
 
     @property
     def is_over(self) -> bool:
@@ -74,17 +83,22 @@ def project(entry: Entry, view: View) -> Iterator[Change]:
         )
         yield Put(table="jobs", key=job_key(command.job_id), value=row)
         return
-    if not isinstance(command, (MoveJob, CancelJob, EndJob)):
+    if not isinstance(command, (MoveJob, CancelJob, EndJob, RetryJob)):
         return
     key = job_key(command.job_id)
     known = view.get("jobs", key)
-    if known is not None and not known.is_over:
+    if known is not None and known.is_over == isinstance(command, RetryJob):
         moved = _moved(known, command)
         value = msgspec.structs.replace(moved, updated_at=entry.recorded_at)
         yield Put(table="jobs", key=key, value=value)
 
 
-def _moved(row: JobRow, command: MoveJob | CancelJob | EndJob) -> JobRow:
+def _moved(row: JobRow, command: MoveJob | CancelJob | EndJob | RetryJob) -> JobRow:
+    if isinstance(command, RetryJob):
+        if row.status != "failed":
+            return row  # what came to its end, or was stopped, stays so
+        again = row.retries + 1
+        return msgspec.structs.replace(row, status="running", summary={}, retries=again)
     if isinstance(command, CancelJob):
         return msgspec.structs.replace(row, status="cancelling")
     if isinstance(command, EndJob):
@@ -103,5 +117,5 @@ def _moved(row: JobRow, command: MoveJob | CancelJob | EndJob) -> JobRow:
 
 
 JOBS = Projector(
-    name="jobs", version=1, tables={"jobs": JobRow}, project=project, reads_experiences=False
+    name="jobs", version=2, tables={"jobs": JobRow}, project=project, reads_experiences=False
 )

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from schemas.envelope import Envelope
-from schemas.jobs import CancelJob, EndJob, MoveJob, StartJob
+from schemas.jobs import CancelJob, EndJob, MoveJob, RetryJob, StartJob
 from schemas.layers import Fact
 from schemas.policy import PolicyDocument
 from schemas.scope import ActorId, ScopePath
@@ -299,6 +299,7 @@ Command = (
     | MoveJob
     | CancelJob
     | EndJob
+    | RetryJob
     | Forget
     | Unforget
     | Exclude

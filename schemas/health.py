@@ -56,6 +56,35 @@ class AnnotatorHealth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     next_retry_at: Instant | None = None
 
 
+class WorkerHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker process that beats: what it can do, what it has at hand, when it was last heard."""
+
+    name: str
+    host: str
+    pid: int
+    version: str
+    queues: list[str]
+    tasks: int
+    done: int
+    seen_s: float
+
+
+class WorkHealth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Long work: jobs under way, dead letters, and what workers have of it."""
+
+    queue: Literal["none", "redis", "away"]
+    waiting: int
+    taken: int
+    oldest_s: float
+    retries: int
+    dead: int
+    workers: list[WorkerHealth]
+    trouble: str | None = None
+    jobs: int = 0
+    dead_letters: int = 0
+    dead_letter_jobs: list[str] = []
+
+
 class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Liveness, readiness and the state of every part (001 §8.15)."""
 
@@ -77,6 +106,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     disk: DiskHealth
     annotator: AnnotatorHealth | None = None
     index: IndexHealth | None = None
+    work: WorkHealth | None = None
     subscribers: int
     checked_at: Instant
 

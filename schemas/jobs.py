@@ -52,6 +52,12 @@ class CancelJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, t
     job_id: str
 
 
+class RetryJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="retry_job"):
+    """It failed, and is to be run on from where it was."""
+
+    job_id: str
+
+
 class EndJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="end_job"):
     """It is over, one way or another."""
 
