@@ -8,22 +8,27 @@ from schemas import errors
 from schemas.errors import EngineError, NotFound
 from schemas.problem import Problem, ProblemList
 
-_GROUPS = tuple(EngineError.__subclasses__())
-
 
 def catalogue() -> dict[str, Problem]:
-    """Every error a caller can meet, by its code."""
-    return {kind.code: _describe(kind) for kind in _kinds(EngineError)}
+    """Every error a caller of this surface can meet, by its code."""
+    return {kind.code: _describe(kind) for kind in kinds()}
 
 
-def _kinds(base: type[EngineError]) -> Iterator[type[EngineError]]:
+def kinds() -> Iterator[type[EngineError]]:
+    """Every class of them: the groups by remedy, each followed by its own."""
+    for group in errors.REMEDIES:
+        yield group
+        yield from _below(group)
+
+
+def _below(base: type[EngineError]) -> Iterator[type[EngineError]]:
     for kind in base.__subclasses__():
         yield kind
-        yield from _kinds(kind)
+        yield from _below(kind)
 
 
 def _describe(kind: type[EngineError]) -> Problem:
-    group = next(base for base in kind.__mro__ if base in _GROUPS)
+    group = next(base for base in kind.__mro__ if base in errors.REMEDIES)
     return Problem(
         error_code=kind.code,
         status=status_of(kind),
