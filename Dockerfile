@@ -7,11 +7,12 @@ RUN apt-get update && apt-get install --yes --no-install-recommends g++ \
 ENV HNSWLIB_NO_NATIVE=1
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
+COPY sdk sdk
 COPY schemas schemas
 COPY projectors projectors
 COPY engine engine
 COPY api api
-RUN pip wheel --quiet --no-cache-dir --no-deps --wheel-dir /wheels . \
+RUN pip wheel --quiet --no-cache-dir --no-deps --wheel-dir /wheels ./sdk . \
     && python -m venv /opt/strata \
     && /opt/strata/bin/pip install --quiet --no-cache-dir /wheels/*.whl
 
