@@ -71,6 +71,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     extract_workers: int = 1
     import_folder: Path | None = None
     import_urls: bool = False
+    schedule_due_limit: int = limits.SCHEDULE_DUE_ITEMS[0]
+    schedule_upcoming_limit: int = limits.SCHEDULE_UPCOMING_ITEMS[0]
+    schedule_upcoming_window_hours: int = limits.SCHEDULE_UPCOMING_HOURS[0]
     sources: dict[str, str] = {}
 
 
@@ -99,8 +102,18 @@ ENVIRONMENT: Final = {
     "extract_workers": "CORTEX_EXTRACT_WORKERS",
     "import_folder": "CORTEX_IMPORT_FOLDER",
     "import_urls": "CORTEX_IMPORT_URLS",
+    "schedule_due_limit": "COGNIRELAY_SCHEDULE_DUE_LIMIT",
+    "schedule_upcoming_limit": "COGNIRELAY_SCHEDULE_UPCOMING_LIMIT",
+    "schedule_upcoming_window_hours": "COGNIRELAY_SCHEDULE_UPCOMING_WINDOW_HOURS",
 }
-"""Each setting's name in the environment."""
+"""Each setting's name in the environment; those of a surface have the names it gave them."""
+
+BOUNDS: Final = {
+    "schedule_due_limit": limits.SCHEDULE_DUE_ITEMS[1:],
+    "schedule_upcoming_limit": limits.SCHEDULE_UPCOMING_ITEMS[1:],
+    "schedule_upcoming_window_hours": limits.SCHEDULE_UPCOMING_HOURS[1:],
+}
+"""The least and the most that a whole number may be."""
 
 MEANING: Final = {
     "data": "directory that holds the log, the vault and the keys",
@@ -127,6 +140,9 @@ MEANING: Final = {
     "extract_workers": "processes that read a backlog ahead; 0 reads everything in the server",
     "import_folder": "folder whose files an import may name by path",
     "import_urls": "1 lets imports fetch https addresses of the open internet",
+    "schedule_due_limit": "due items that CogniRelay's orientations tell, 1 to 100",
+    "schedule_upcoming_limit": "items to come that they tell, 0 to 100",
+    "schedule_upcoming_window_hours": "hours ahead that those may lie, 1 to 720",
 }
 
 
@@ -156,9 +172,12 @@ def unknown_variables(environment: Mapping[str, str] | None = None) -> list[str]
 
 
 def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
-    for name in ("port", "disk_low_water_mb", "ballast_mb", "extract_workers"):
+    for name in ("port", "disk_low_water_mb", "ballast_mb", "extract_workers", *BOUNDS):
         if name in values:
             values[name] = _whole_number(values[name], sources[name])
+    for name, (least, most) in BOUNDS.items():
+        if not least <= values.get(name, least) <= most:
+            raise SettingsError(f"{sources[name]}: {values[name]} is not {least} to {most}")
     for name in ("data", "issuers_file", "policy_file", "import_folder"):
         if name in values:
             values[name] = Path(values[name])

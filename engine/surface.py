@@ -44,12 +44,15 @@ _NOTHING_DERIVED: Final = Directives(extract=[])
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """One document, in the scope whose policy guards it; as it stood at a moment."""
+    """One document, in the scope whose policy guards it; as it stood at a moment.
+
+    Without a scope it is looked for wherever it lies, and the scope it lies in is asked about.
+    """
 
     surface: str
     kind: str
     key: str
-    scope: str
+    scope: str | None = None
     as_of: datetime | None = None
 
 

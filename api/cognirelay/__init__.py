@@ -4,9 +4,14 @@ One file a topic; each has its `ENDPOINTS`. Paths are as its clients know them; 
 `/cognirelay` is put before them where all surfaces are served together.
 """
 
+from api.cognirelay import coordination, peers, schedule
 from api.cognirelay.errors import DIALECT
 from api.endpoint import Endpoint
 
 __all__ = ["DIALECT", "ENDPOINTS"]
 
-ENDPOINTS: tuple[Endpoint, ...] = ()
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *schedule.ENDPOINTS,
+    *coordination.ENDPOINTS,
+    *peers.ENDPOINTS,
+)

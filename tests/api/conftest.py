@@ -1,0 +1,99 @@
+"""What do the tests of surfaces share?  A server of many tenants, and recorded scenarios."""
+
+import importlib.util
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+GOLDEN = Path(__file__).resolve().parent.parent / "golden"
+_AT_ONCE = 12
+
+
+@pytest.fixture(scope="session")
+def replay() -> ModuleType:
+    """How scenarios are played and compared, from `tests/golden/replay.py`."""
+    name = "tests_golden_replay"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, GOLDEN / "replay.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+@dataclass(frozen=True)
+class Tenants:
+    """Tenants of one server, each with the same principals and bearer strings of its own."""
+
+    principals: dict[str, list[str]]
+
+    def tokens(self, tenant: str) -> dict[str, str]:
+        """What a scenario calls `token:alice`; nobody has that of `unknown`."""
+        return {f"token:{name}": f"{tenant}.{name}" for name in (*self.principals, "unknown")}
+
+    def write(self, path: Path, tenants: list[str]) -> Path:
+        """The file for `strata serve --principals`."""
+        rows = [
+            {"token": f"{tenant}.{name}", "name": name, "tenant": tenant, "scopes": scopes}
+            for tenant in tenants
+            for name, scopes in self.principals.items()
+        ]
+        path.write_text(json.dumps(rows), encoding="utf-8")
+        return path
+
+
+@pytest.fixture(scope="session")
+def tenants() -> Callable[[dict[str, list[str]]], Tenants]:
+    """Tenants whose principals are these: name to the scopes it has."""
+    return Tenants
+
+
+@pytest.fixture(scope="session")
+def play_all(replay: ModuleType) -> Callable[..., dict[str, Any]]:
+    """Play scenarios side by side, each in a tenant of its own; the differences of each."""
+
+    def play(url: str, system: str, names: list[str], made: Tenants) -> dict[str, Any]:
+        def one(name: str) -> list[Any]:
+            scenario = replay.load(system, name)
+            differences: list[Any] = replay.check(
+                scenario, replay.play(url, scenario, made.tokens(tenant_of(name)))
+            )
+            return differences
+
+        # Most of the time of a scenario is spent waiting for a second to pass.
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return dict(zip(names, pool.map(one, names), strict=True))
+
+    return play
+
+
+def tenant_of(name: str) -> str:
+    """A tenant for a scenario."""
+    return f"t{name.partition('-')[0]}"
+
+
+@pytest.fixture(scope="session")
+def unserved() -> Callable[..., list[str]]:
+    """The routes of a scenario that a table does not have, but for those it asks for in vain."""
+
+    def missing(table: Iterator[Any], scenario: dict[str, Any]) -> list[str]:
+        paths = [re.compile(re.sub(r"\{\w+\}", "[^/]+", one.path)) for one in table]
+        return sorted(
+            {
+                step["request"]["path"]
+                for step in scenario["steps"]
+                if step["response"]["body"] != {"detail": "Not Found"}
+                and not any(path.fullmatch(step["request"]["path"]) for path in paths)
+            }
+        )
+
+    return missing
