@@ -44,8 +44,8 @@ GIVEN: Final[dict[str, frozenset[str]]] = {
     "WhyQuery": frozenset({"belief_id"}),
     "HistoryQuery": frozenset({"belief_id"}),
     "RegisterRequest": frozenset({"path"}),
-    "MembersRequest": frozenset(),
     "VocabularyRequest": frozenset({"name"}),
+    "VocabularyUpdate": frozenset({"name"}),
     "PhraseRequest": frozenset({"name"}),
 }
 """Fields that the client's methods have parameters of their own for."""

@@ -33,6 +33,7 @@ from strata_client.errors import (
 T = TypeVar("T")
 
 _encode: Final = msgspec.json.Encoder().encode
+_UTF8: Final[dict[Any, tuple[str, ...]]] = {bytes: (), str: ("utf-8",)}
 _STATUS: Final[dict[int, type[ApiError]]] = {
     401: Unauthenticated,
     403: Denied,
@@ -55,6 +56,12 @@ class Route(Struct, Generic[T], frozen=True):
     """The type of the answer; None for no content, bytes for the bytes themselves."""
     is_safe: bool = False
     """It changes nothing, or nothing twice: it may be sent again when no answer came."""
+    also: frozenset[int] = frozenset()
+    """Statuses that are no success and answer all the same, as health does when it is not well."""
+
+    def is_answered(self, status: int) -> bool:
+        """Whether an answer with this status says what was asked."""
+        return status < 400 or status in self.also
 
 
 class Ask(Struct, frozen=True):
@@ -66,6 +73,8 @@ class Ask(Struct, frozen=True):
     body: Any = None
     content: bytes | None = None
     headers: Mapping[str, str] = {}
+    patience_s: float = 600.0
+    """How long to wait for a job at most."""
 
 
 class Request(Struct, frozen=True):
@@ -109,13 +118,13 @@ class Session:
 
     def result(self, route: Route[T], answer: Answer) -> T:
         """What an answer says, or the error that it is."""
-        if answer.status >= 400:
+        if not route.is_answered(answer.status):
             raise error_of(answer)
         self.note_stability(route, answer)
         if route.result is None:
             return None  # type: ignore[return-value]
-        if route.result is bytes:
-            return answer.content  # type: ignore[return-value]
+        if route.result in (bytes, str):
+            return route.result(answer.content, *_UTF8[route.result])  # type: ignore[no-any-return]
         try:
             read: T = decoder(route.result).decode(answer.content)
         except msgspec.DecodeError as error:

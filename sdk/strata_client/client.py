@@ -2,16 +2,22 @@
 
 import os
 from functools import cached_property
-from typing import Final, Self, TypedDict, Unpack
+from pathlib import Path
+from typing import Any, Final, Self, TypedDict, Unpack
 
 import httpx
 
 from strata_client.calls import Session
 from strata_client.driving import AsyncDriver, AsyncTokenProvider, Driver, TokenProvider
+from strata_client.embedded import URL as EMBEDDED
+from strata_client.embedded import AsyncInProcess, Host, InProcess
 from strata_client.errors import StrataError
+from strata_client.keeping import Blobs, Erasures, Exports, Forgets, Imports
 from strata_client.layers import Beliefs, Entities, Episodes, Events, Facts, Understanding
 from strata_client.memory import Memory
 from strata_client.methods import Awaited, Blocking, M_co
+from strata_client.operating import Admin, Jobs, Packs, Problems
+from strata_client.ruling import Audit, Auth, Phrases, Policy, Scopes, Vocabularies
 from strata_client.talk import Retries, Speaker
 from strata_client.watching import Lifecycle, Writes
 
@@ -91,6 +97,81 @@ class _Surface(Memory[M_co]):
         """What became of a write."""
         return Writes(self.speaker, self.driver)
 
+    @cached_property
+    def packs(self) -> Packs[M_co]:
+        """What recall gave out before."""
+        return Packs(self.speaker, self.driver)
+
+    @cached_property
+    def blobs(self) -> Blobs[M_co]:
+        """Bytes that are no text."""
+        return Blobs(self.speaker, self.driver)
+
+    @cached_property
+    def imports(self) -> Imports[M_co]:
+        """Memories that move in."""
+        return Imports(self.speaker, self.driver)
+
+    @cached_property
+    def exports(self) -> Exports[M_co]:
+        """Memories that move out."""
+        return Exports(self.speaker, self.driver)
+
+    @cached_property
+    def forgets(self) -> Forgets[M_co]:
+        """Before and after a `forget`."""
+        return Forgets(self.speaker, self.driver)
+
+    @cached_property
+    def erasures(self) -> Erasures[M_co]:
+        """Erasing for good."""
+        return Erasures(self.speaker, self.driver)
+
+    @cached_property
+    def scopes(self) -> Scopes[M_co]:
+        """Where memories live."""
+        return Scopes(self.speaker, self.driver)
+
+    @cached_property
+    def vocabularies(self) -> Vocabularies[M_co]:
+        """The terms of a tenant."""
+        return Vocabularies(self.speaker, self.driver)
+
+    @cached_property
+    def phrases(self) -> Phrases[M_co]:
+        """Words for stretches of time."""
+        return Phrases(self.speaker, self.driver)
+
+    @cached_property
+    def policy(self) -> Policy[M_co]:
+        """What the tiers say."""
+        return Policy(self.speaker, self.driver)
+
+    @cached_property
+    def auth(self) -> Auth[M_co]:
+        """Who one is to the server."""
+        return Auth(self.speaker, self.driver)
+
+    @cached_property
+    def audit(self) -> Audit[M_co]:
+        """Who did what."""
+        return Audit(self.speaker, self.driver)
+
+    @cached_property
+    def admin(self) -> Admin[M_co]:
+        """For those who run it."""
+        return Admin(self.speaker, self.driver)
+
+    @cached_property
+    def jobs(self) -> Jobs[M_co]:
+        """Long work of every kind."""
+        return Jobs(self.speaker, self.driver)
+
+    @cached_property
+    def problems(self) -> Problems[M_co]:
+        """What error codes mean."""
+        return Problems(self.speaker, self.driver)
+
     @property
     def scope(self) -> str:
         """Where experiences go that name no scope, and where questions are asked."""
@@ -127,6 +208,19 @@ class Client(_Surface[Blocking]):
         super().__init__(_speaker(options), Driver(http, provider))
         self._http = http
 
+    @classmethod
+    def embedded(
+        cls, path: str | Path, settings: dict[str, Any] | None = None, **options: Unpack[Blocks]
+    ) -> Self:
+        """The engine itself, in this process, over a data directory; no server is needed.
+
+        Settings are those of the server, by their names; closing lets go of the directory.
+        """
+        host = Host(path, settings or {})
+        host.open()
+        options["transport"] = InProcess(host)
+        return cls(EMBEDDED, **options)
+
     def __enter__(self) -> Self:
         return self
 
@@ -152,7 +246,16 @@ class AsyncClient(_Surface[Awaited]):
         super().__init__(_speaker(options), AsyncDriver(http, provider))
         self._http = http
 
+    @classmethod
+    def embedded(
+        cls, path: str | Path, settings: dict[str, Any] | None = None, **options: Unpack[Awaits]
+    ) -> Self:
+        """The engine itself, in this process; it is opened by `async with` or the first call."""
+        options["transport"] = AsyncInProcess(Host(path, settings or {}))
+        return cls(EMBEDDED, **options)
+
     async def __aenter__(self) -> Self:
+        await self._http.__aenter__()
         return self
 
     async def __aexit__(self, *error: object) -> None:

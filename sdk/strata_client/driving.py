@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 import httpx
 
 from strata_client.calls import Answer, Request
-from strata_client.errors import ConnectionLost, TimedOut, TransportError, Unreachable
+from strata_client.errors import ConnectionLost, StrataError, TimedOut, TransportError, Unreachable
 from strata_client.talk import Action, Emit, Open, Pause, Read, Send, Talk, Token
 
 T = TypeVar("T")
@@ -37,6 +37,11 @@ def _translated(error: httpx.TransportError) -> TransportError:
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
         return Unreachable(said)
     return TimedOut(said) if isinstance(error, httpx.TimeoutException) else ConnectionLost(said)
+
+
+def _open(http: httpx.Client | httpx.AsyncClient) -> None:
+    if http.is_closed:
+        raise StrataError("this client was closed")
 
 
 def _timeout(http: httpx.Client | httpx.AsyncClient) -> httpx.Timeout:
@@ -56,6 +61,7 @@ class Driver:
 
     def run(self, talk: Talk[T]) -> T:
         """What a conversation ends in."""
+        _open(self.http)
         line = _Line(self.http)
         reply: Any = None
         failed: TransportError | None = None
@@ -68,6 +74,7 @@ class Driver:
 
     def each(self, talk: Talk[None]) -> Generator[Any, None, None]:
         """What a conversation hands out, until it ends or nobody wants more."""
+        _open(self.http)
         line = _Line(self.http)
         reply: Any = None
         failed: TransportError | None = None
@@ -149,6 +156,7 @@ class AsyncDriver:
 
     async def run(self, talk: Talk[T]) -> T:
         """What a conversation ends in."""
+        _open(self.http)
         line = _AsyncLine(self.http)
         reply: Any = None
         failed: TransportError | None = None
@@ -161,6 +169,7 @@ class AsyncDriver:
 
     async def each(self, talk: Talk[None]) -> AsyncGenerator[Any, None]:
         """What a conversation hands out, until it ends or nobody wants more."""
+        _open(self.http)
         line = _AsyncLine(self.http)
         reply: Any = None
         failed: TransportError | None = None

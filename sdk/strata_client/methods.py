@@ -19,7 +19,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 M_co = TypeVar("M_co", covariant=True)
 
-ROUTES: Final[dict[tuple[str, str], Route[Any]]] = {}
+ROUTES: Final[dict[tuple[str, str], list[Route[Any]]]] = {}
 """Every endpoint that some method asks."""
 
 
@@ -101,6 +101,18 @@ class Method(_Descriptor[P], Generic[P, T]):
 
     def _made(self, group: Any, ask: Ask) -> Any:
         return group.driver.run(group.speaker.call(self.route, ask))
+
+
+class Waiting(Method[P, T]):
+    """Asks one endpoint until what it tells of has ended."""
+
+    _ENDED: Final = frozenset({"complete", "completed", "done", "failed", "cancelled"})
+
+    def _made(self, group: Any, ask: Ask) -> Any:
+        def has_ended(state: Any) -> bool:
+            return state.status in self._ENDED
+
+        return group.driver.run(group.speaker.until(self.route, ask, has_ended))
 
 
 class Listing(_Descriptor[P], Generic[P, T]):
@@ -263,19 +275,27 @@ Builder = Callable[Concatenate[Any, P], Ask]
 _SAFE: Final = frozenset({"GET", "PUT", "DELETE"})
 
 
-def _route(place: str, result: Any, *, is_safe: bool) -> Route[Any]:
-    method, path = place.split(" ")
-    route: Route[Any] = Route(method, path, result, is_safe=is_safe or method in _SAFE)
-    ROUTES[method, path] = route
+def _route(place: str, result: Any, *, is_safe: bool, also: tuple[int, ...] = ()) -> Route[Any]:
+    verb, path = place.split(" ")
+    safe = is_safe or verb in _SAFE
+    route: Route[Any] = Route(verb, path, result, is_safe=safe, also=frozenset(also))
+    ROUTES.setdefault((verb, path), []).append(route)
     return route
 
 
 def method(
-    place: str, result: type[T], *, is_safe: bool = False
+    place: str, result: type[T], *, is_safe: bool = False, also: tuple[int, ...] = ()
 ) -> Callable[[Builder[P]], Method[P, T]]:
     """A method that asks `METHOD /path`; one that is safe may be sent twice."""
-    route = _route(place, None if result is NoContent else result, is_safe=is_safe)
+    kind = None if result is NoContent else result
+    route = _route(place, kind, is_safe=is_safe, also=also)
     return lambda build: Method(route, build)
+
+
+def waiting(place: str, result: type[T]) -> Callable[[Builder[P]], Waiting[P, T]]:
+    """A method that asks `METHOD /path` until the job it tells of has ended."""
+    route = _route(place, result, is_safe=True)
+    return lambda build: Waiting(route, build)
 
 
 def listing(place: str, page: type[Page[T]]) -> Callable[[Builder[P]], Listing[P, T]]:

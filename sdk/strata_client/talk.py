@@ -20,6 +20,7 @@ from strata_client.errors import (
     Internal,
     RateLimited,
     StreamLost,
+    TimedOut,
     TransportError,
     Unauthenticated,
     Unavailable,
@@ -115,12 +116,15 @@ class Speaker:
 
     def until(self, route: Route[T], ask: Ask, done: Callable[[T], bool]) -> Talk[T]:
         """Ask again until it is so."""
-        wait_s = 0.02
+        wait_s, waited_s = 0.02, 0.0
         while True:
             state = yield from self.call(route, ask)
             if done(state):
                 return state
+            if waited_s >= ask.patience_s:
+                raise TimedOut(f"{'/'.join(ask.place)} has not ended after {ask.patience_s:g} s")
             yield Pause(wait_s)
+            waited_s += wait_s
             wait_s = min(1.0, wait_s * 1.5)
 
     def stream(self, route: Route[Any], ask: Ask, ending: "Ending") -> Talk[None]:
@@ -171,7 +175,7 @@ class Speaker:
                     raise
                 error = lost
             else:
-                if answer.status < 400:
+                if route.is_answered(answer.status):
                     return answer
                 error = error_of(answer)
                 if isinstance(error, Unauthenticated) and not renewed:

@@ -35,6 +35,7 @@ from strata_client.asks.forget import (
     Selector,
 )
 from strata_client.asks.identity import RevokeRequest
+from strata_client.asks.jobs import JobListRequest
 from strata_client.asks.lifecycle import CancelRequest, LifecycleQuery, StreamQuery
 from strata_client.asks.pack import (
     AnswerRequest,
@@ -130,6 +131,7 @@ __all__ = [
     "ImportOptions",
     "ImportRequest",
     "ImportSource",
+    "JobListRequest",
     "JsonContent",
     "LayerCaps",
     "LayerRules",

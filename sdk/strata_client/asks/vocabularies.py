@@ -40,7 +40,6 @@ class VocabularyRequest(TypedDict, total=False):
 class VocabularyUpdate(TypedDict, total=False):
     """What a vocabulary is from now on."""
 
-    name: str | None
     kind: Literal["predicate", "relation", "closed", "open"]
     scope: str | None
     predicates: list[PredicateTerm]

@@ -59,7 +59,7 @@ from strata_client.models.health import (
 )
 from strata_client.models.identity import TokenSummary, Whoami
 from strata_client.models.items import BeliefItem, ConceptItem, EpisodeItem, EventItem, FactItem
-from strata_client.models.jobs import JobProblem
+from strata_client.models.jobs import JobItem, JobList, JobProblem
 from strata_client.models.layers import (
     Belief,
     Calibration,
@@ -255,6 +255,8 @@ __all__ = [
     "Inclusion",
     "IndexHealth",
     "Indexed",
+    "JobItem",
+    "JobList",
     "JobProblem",
     "JsonContent",
     "Lagging",

@@ -54,6 +54,8 @@ class ManifestLine(Struct, frozen=True, kw_only=True):
     scope: str
     wal_offset: int | None = None
     references: list[str] = []
+    events_referenced: int | None = None
+    co_owners: list[str] = []
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
