@@ -7,6 +7,7 @@ from typing import Any
 from starlette.routing import Route, Router
 
 from api.endpoint import Asgi, Receive, Send, Served, request_id_of, send_problem
+from api.internal import PREFIX, is_worker, serve_worker
 from api.principals import Principals
 from api.surface import CORE, Dialect
 from api.surfaces import SURFACES, Surface, at_root
@@ -94,11 +95,17 @@ class App:
             methods = self._static.get(scope["path"])
             if methods is not None:
                 await methods(scope, receive, send)
+            elif scope["path"].startswith(PREFIX) and is_worker(self._bound(), scope):
+                await serve_worker(self._bound(), scope, receive, send)
             else:
                 await self._router(scope, receive, send)  # type: ignore[arg-type]
         else:
             await receive()
             await send({"type": "websocket.close", "code": 1000})
+
+    def _bound(self) -> Engine:
+        assert self.engine is not None, "requests come after the start"
+        return self.engine
 
     async def _not_found(self, scope: Any, receive: Any, send: Any) -> None:
         del receive
@@ -108,7 +115,7 @@ class App:
         # The first surface is the core, which takes what no other place begins.
         spoken = next((s for s in self._surfaces[::-1] if path.startswith(s.mount + "/")), None)
         dialect = (spoken or self._surfaces[0]).dialect
-        await _problem(self.engine.clock, scope, send, error, dialect)
+        await _problem(self._bound().clock, scope, send, error, dialect)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Open the engine at startup, close it at shutdown; a refusal to open is said."""

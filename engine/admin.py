@@ -8,6 +8,7 @@ import msgspec
 from engine import policy
 from engine.annotator import NAME as ANNOTATOR
 from engine.audit import About
+from engine.backlog import work_health
 from engine.commit import Desk
 from engine.state.kv import StoreError
 from engine.state.names import TENANT
@@ -51,11 +52,13 @@ def health(engine: "Engine", caller: Caller) -> Health:
     ready = live and not reasons
     parked, annotator = _parked(engine), engine.annotator
     is_troubled = annotator is not None and annotator.is_troubled
+    work = work_health(engine)
     is_slow = engine.daemon.ahead is not None and engine.daemon.ahead.failure is not None
     degraded = (
         is_troubled
         or is_slow
         or bool(parked)
+        or bool(work.dead_letters)
         or engine.daemon.is_rebuilding
         or engine.indexer.is_degraded
     )
@@ -78,6 +81,7 @@ def health(engine: "Engine", caller: Caller) -> Health:
         disk=engine.keeper.disk.health() if engine.keeper.disk else _NO_DISK,
         annotator=None if annotator is None else annotator.health(),
         index=engine.indexer.health(),
+        work=work,
         subscribers=engine.lifecycle.subscriber_count,
         checked_at=from_us(engine.clock.now_us()),
     )

@@ -13,12 +13,15 @@ from typing import Final, Literal
 
 import msgspec
 
-from engine.asking import Facts, frame_of, is_worth_asking, kept_facts, question_of
+from engine.asking import frame_of, is_worth_asking
 from engine.commit import Committer, Desk
 from engine.entries import EntryReader
 from engine.models import Model, ModelFailed
 from engine.state.kv import KV, StoreError
 from engine.state.vault import Vault, offset_key
+from engine.work.board import Board, NobodyThere, TaskDead
+from engine.work.computes import ANNOTATE, Refused, Said, ask_about_all
+from engine.work.wire import model_queue
 from schemas import limits
 from schemas.caller import SYSTEM
 from schemas.entry import Annotation, Entry
@@ -57,8 +60,12 @@ _unpack = msgspec.msgpack.Decoder(Failed).decode
 class Annotator:
     """Follows the log for events that a model may read. Belongs to one event loop."""
 
-    def __init__(self, model: Model, kv: KV, committer: Committer, vault: Vault) -> None:
+    def __init__(
+        self, model: Model, kv: KV, committer: Committer, vault: Vault, board: Board | None = None
+    ) -> None:
         self.model = model
+        self._board = board or Board(committer.clock)
+        self._queue = model_queue(model.name)
         self._kv = kv
         self._committer = committer
         self._log = committer.log
@@ -120,7 +127,7 @@ class Annotator:
         checkpoint, entries, earlier = await asyncio.to_thread(self._next)
         if checkpoint == self.checkpoint and not entries:
             return False
-        outcomes = await asyncio.gather(*(self._annotate(entry) for entry in entries))
+        outcomes = await self._annotate(entries)
         if any(isinstance(outcome, Unavailable) for outcome in outcomes):
             return False  # the log takes nothing now: the round is done again
         failures = {
@@ -141,52 +148,85 @@ class Annotator:
 
     def _next(self) -> tuple[int, list[Entry], dict[int, Failed]]:
         """Where the round will have come to, whom it asks about, and those it failed on before."""
-        now_us = self._clock.now_us()
+        now_us, at_once = self._clock.now_us(), self._at_once()
         due = [
             (offset, row)
             for offset, row in self._rows()
             if row.next_us <= now_us and not row.given_up
-        ][: limits.ANNOTATE_AT_ONCE]
+        ][:at_once]
         earlier = dict(due)
         rows = self._log.read_many([offset for offset, _ in due])
         entries = [self._read(row) for row in rows]
         checkpoint, head = self.checkpoint, self._log.head()
-        while checkpoint < head and len(entries) < limits.ANNOTATE_AT_ONCE:
+        while checkpoint < head and len(entries) < at_once:
             found = self._log.read(checkpoint + 1, min(_ROWS_AT_ONCE, head - checkpoint))
             for row in found:
                 checkpoint = row.header.offset
                 entry = self._read(row)
                 if is_worth_asking(entry):
                     entries.append(entry)
-                if len(entries) >= limits.ANNOTATE_AT_ONCE:
+                if len(entries) >= at_once:
                     break
         return checkpoint, entries, earlier
 
-    async def _annotate(self, entry: Entry) -> Outcome:
-        """Ask about one event and write down what is said; False when there was nothing to ask."""
-        proposal = _Proposal(self._vault, entry)
-        if not is_worth_asking(entry) or self._is_settled(entry, proposal.idem):
-            return False
-        nonce = f"{self._clock.entropy():016x}"
+    def _at_once(self) -> int:
+        """Events in a round: a few here; twice as many as workers ask about at once, so that none
+        of them waits for another.
+        """
+        calls = self._board.calls_of(self._queue)
+        return min(2 * calls, limits.WORK_MODEL_EVENTS_MAX) if calls else limits.ANNOTATE_AT_ONCE
+
+    async def _annotate(self, entries: list[Entry]) -> list[Outcome]:
+        """Ask about events and write down what is said; False where there was nothing to ask."""
+        proposals = {entry.offset: _Proposal(self, entry) for entry in entries}
+        asked = [
+            entry
+            for entry in entries
+            if is_worth_asking(entry) and not self.is_settled(entry, proposals[entry.offset].idem)
+        ]
+        said = dict(zip((entry.offset for entry in asked), await self._ask(asked), strict=True))
+        written = (self._write(proposals[offset], one) for offset, one in said.items())
+        outcomes = dict(zip(said, await asyncio.gather(*written), strict=True))
+        return [outcomes.get(entry.offset, False) for entry in entries]
+
+    async def _ask(self, entries: list[Entry]) -> list[Said]:
+        """What the model says, asked by workers where there are some, and else from here."""
+        workers = max(1, self._board.workers_of(self._queue))
+        size = max(1, -(-len(entries) // workers))
+        parts = [entries[at : at + size] for at in range(0, len(entries), size)]
+        answers = await asyncio.gather(*map(self._ask_part, parts))
+        return [said for part in answers for said in part]
+
+    async def _ask_part(self, entries: list[Entry]) -> list[Said]:
         try:
-            answer = await self.model.ask(question_of(entry, nonce), Facts)
-            facts = kept_facts(answer.value, entry)
-            if facts is None:
-                return ModelFailed("unusable", "no fact of the answer can stand")
-            if facts:
-                proposal.said(self.model.name, answer.version, facts)
+            return await self._board.hand_out(ANNOTATE, entries, self._queue)
+        except NobodyThere:
+            return await ask_about_all(self.model, entries, self._clock)
+        except (TaskDead, Refused) as error:
+            return [Said(failure="unusable", reason=str(error)[:300])] * len(entries)
+
+    async def _write(self, proposal: "_Proposal", said: Said) -> Outcome:
+        if said.failure is not None:
+            return ModelFailed(said.failure, said.reason, said.retry_after_s)
+        if said.facts:
+            proposal.said(self.model.name, said.version, said.facts)
+            try:
                 await self._committer.submit(proposal)
-        except ModelFailed as failed:
-            return failed
-        except Unavailable as error:
-            return error
+            except Unavailable as error:
+                return error
         return True
 
-    def _is_settled(self, entry: Entry, idem: bytes) -> bool:
-        """Whether an earlier round has written it down already, or nobody wants it any more."""
+    def mac(self, entry: Entry) -> bytes:
+        """The key under which the annotation of an event is written once."""
+        return self._vault.tenant(entry.tenant_no).mac(NAME.encode(), entry.id)
+
+    def is_settled(self, entry: Entry, idem: bytes) -> bool:
+        """Whether it is written down already, or nobody wants it any more."""
         place = entry.offset.to_bytes(8, "big")
         is_cancelled = self._committer.inline.get(entry.tenant_no, "cancelled", place) is not None
-        return is_cancelled or self._log.directory.replayed(entry.tenant_no, idem) is not None
+        is_erased = self._kv.get("erased", offset_key(entry.offset)) is not None
+        is_known = self._log.directory.replayed(entry.tenant_no, idem) is not None
+        return is_cancelled or is_erased or is_known
 
     # ── failures ─────────────────────────────────────────────────────────────────────────────
 
@@ -276,10 +316,11 @@ class _Proposal:
     entry_count = 1
     byte_count = limits.KIB
 
-    def __init__(self, vault: Vault, entry: Entry) -> None:
+    def __init__(self, annotator: Annotator, entry: Entry) -> None:
+        self._annotator = annotator
         self._entry = entry
         self._body: Annotation | None = None
-        self.idem = vault.tenant(entry.tenant_no).mac(NAME.encode(), entry.id)
+        self.idem = annotator.mac(entry)
 
     def said(self, model: str, version: str, facts: list[dict[str, object]]) -> None:
         """What is to be written down."""
@@ -296,8 +337,9 @@ class _Proposal:
         self.byte_count = limits.KIB * (1 + len(facts))
 
     def decide(self, desk: Desk) -> None:
-        """Write it, unless it is there."""
+        """Write it, unless it is there, or its event was erased while the model thought of it."""
         assert self._body is not None, "nothing was said"
-        if desk.replayed(self._entry.tenant_no, self.idem) is None:
+        is_new = desk.replayed(self._entry.tenant_no, self.idem) is None
+        if is_new and not self._annotator.is_settled(self._entry, self.idem):
             caller = msgspec.structs.replace(SYSTEM, tenant=self._entry.tenant)
             desk.add(caller, self._body, idem=self.idem)

@@ -58,6 +58,7 @@ from engine.state.vault import Vault
 from engine.state.views import Unit
 from engine.tokens import Verified, Verifier
 from engine.work.board import Board
+from engine.work.embedding import SharedEmbedder, is_slow
 from engine.work.queue import ArqQueue
 from projectors import INLINE, STAGES
 from projectors.base import Projector, Stage
@@ -296,8 +297,7 @@ def assemble(
     )
     runner.ahead = _read_ahead(settings, log, entries)
     keeper = Keeper(committer, runner, anchors=stores.anchors, disk=stores.disk)
-    model = _model(settings, clock)
-    board = _board(settings, clock, stores.worker_token)
+    model, board = _model(settings, clock), _board(settings, clock, stores.worker_token)
     return Engine(
         settings=settings,
         clock=clock,
@@ -314,10 +314,12 @@ def assemble(
         daemon=runner,
         jobs=Jobs(_RUNNERS),
         board=board,
-        indexer=_indexer(settings, stores, follow.Sources(kv, log, staged, names, vault, clock)),
+        indexer=_indexer(
+            settings, stores, follow.Sources(kv, log, staged, names, vault, clock), board
+        ),
         keeper=keeper,
         model=model,
-        annotator=None if model is None else Annotator(model, kv, committer, vault),
+        annotator=None if model is None else Annotator(model, kv, committer, vault, board),
         policies=policies,
         rates=rates,
         shared_rates=shared_rates,
@@ -355,12 +357,15 @@ def _board(settings: Settings, clock: Clock, token: str | None) -> Board:
     return Board(clock, ArqQueue(settings.redis_url.secret, token))
 
 
-def _indexer(settings: Settings, stores: Stores, sources: follow.Sources) -> Indexer:
+def _indexer(
+    settings: Settings, stores: Stores, sources: follow.Sources, board: Board
+) -> Indexer:
     kind, key = embedder_of(settings), settings.embed_key
 
     def load() -> Embedder:
         secret = None if key is None else key.value
-        return load_embedder(kind, settings.embed_url, settings.embed_model or "", secret)
+        own = load_embedder(kind, settings.embed_url, settings.embed_model or "", secret)
+        return SharedEmbedder(own, board) if is_slow(kind) else own
 
     return Indexer(sources, Generations(stores.kv, stores.index), load, kind)
 

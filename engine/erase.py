@@ -20,6 +20,7 @@ from engine.rotation import rotate
 from engine.selection import Selection, is_held
 from engine.state.kv import StoreError
 from engine.state.names import SCOPE
+from engine.work.computes import SPLIT, SplitPlan
 from projectors.forgets import HoldRow
 from schemas import limits
 from schemas.caller import Caller, Decision
@@ -273,14 +274,13 @@ async def _delete(job: Job, plan: Plan) -> None:
     events, records = list(plan.events()), list(plan.found.records.values())
     step = limits.FORGET_STEP
     counts = msgspec.to_builtins(plan.found.counts(with_events=True))
-    for at in range(0, max(len(events), len(records)), step):
-        part = {event.event_id for event in events[at : at + step]}
+    for at, kept in await _parts(job, plan, [event.event_id for event in events]):
         command = Forget(
             cascade="gdpr",
             audit_id=_internal_id(job.id),
             records=records[at : at + step],
             events=events[at : at + step],
-            kept=[one for one in plan.kept if part & set(one.fact.supports)],
+            kept=[plan.kept[number] for number in kept],
             counts=counts if at == 0 else {},
             erasure_id=job.id,
         )
@@ -290,6 +290,17 @@ async def _delete(job: Job, plan: Plan) -> None:
         done = _counts(engine, entry.tenant_no, job.id)
         share = 30 + 40 * (at + step) // max(len(events), len(records), 1)
         await job.move(min(share, 70), 100, phase="delete", counts=done)
+
+
+async def _parts(job: Job, plan: Plan, events: list[str]) -> list[tuple[int, list[int]]]:
+    """Where each part begins, and which facts lose evidence by it: decided by names alone."""
+    asked = SplitPlan(
+        events=events,
+        records=len(plan.found.records),
+        kept=[one.fact.supports for one in plan.kept],
+        step=limits.FORGET_STEP,
+    )
+    return [(part.start, part.kept) for part in await job.engine.board.compute(SPLIT, asked)]
 
 
 async def clean_up(job: Job, tenant_no: int) -> None:

@@ -102,6 +102,11 @@ class Jobs:
         self._tasks[row.job_id] = task
         task.add_done_callback(lambda _: self._tasks.pop(row.job_id, None))
 
+    @property
+    def running(self) -> int:
+        """Jobs at hand, those that wait for a place among them."""
+        return len(self._tasks)
+
     async def stop(self) -> None:
         """The process ends: jobs stop where they are, and are run on by the next."""
         tasks = list(self._tasks.values())

@@ -61,7 +61,7 @@ class _Collector:
                 lag.add_metric([projector.name], max(0, head - unit.cursor))
         yield lag
         done = engine.daemon.processed_entries
-        yield _counter("strata_job_failures", "Jobs that a bug ended.", engine.jobs.failures)
+        yield from self._work()
         yield _counter("strata_projected_entries", "Entries folded by the daemon.", done)
         streams = engine.lifecycle.subscriber_count
         yield _gauge("strata_lifecycle_subscribers", "Open lifecycle streams.", streams)
@@ -70,6 +70,36 @@ class _Collector:
         if engine.shared_rates is not None:
             meaning = "1 while Redis keeps the rate limits, 0 while each server keeps its share."
             yield _gauge("strata_rates_shared", meaning, float(engine.shared_rates.is_shared))
+
+    def _work(self) -> Iterator[Metric]:
+        engine, board = self._engine, self._engine.board
+        yield _counter("strata_job_failures", "Jobs that a bug ended.", engine.jobs.failures)
+        yield _gauge("strata_jobs_running", "Jobs at hand in this process.", engine.jobs.running)
+        depth = GaugeMetricFamily(
+            "strata_tasks_waiting", "Tasks that no worker has yet.", labels=["queue"]
+        )
+        for queue, count in sorted(({"work": 0} | board.waiting).items()):
+            depth.add_metric([queue], count)
+        yield depth
+        yield _gauge("strata_tasks_taken", "Tasks that workers have.", board.taken)
+        yield _gauge("strata_tasks_oldest_seconds", "Age of the oldest task.", board.oldest_s)
+        done = CounterMetricFamily(
+            "strata_tasks_done", "Tasks done, by workers or here.", labels=["kind", "where"]
+        )
+        for (kind, where), count in sorted(board.done.items()):
+            done.add_metric([kind, where], count)
+        yield done
+        yield _counter("strata_tasks_retries", "Tasks tried once more.", board.retries)
+        yield _counter("strata_tasks_dead", "Tasks given up.", board.dead)
+        yield _counter("strata_tasks_refused", "Answers and offers that came late.", board.refused)
+        seen = GaugeMetricFamily(
+            "strata_worker_seen_seconds", "Since a worker was last heard.", labels=["worker"]
+        )
+        workers = board.health().workers
+        for worker in workers:
+            seen.add_metric([worker.name], worker.seen_s)
+        yield seen
+        yield _gauge("strata_workers", "Workers that beat.", len(workers))
 
     def _indexes(self) -> Iterator[Metric]:
         index = self._engine.indexer.health()

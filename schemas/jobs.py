@@ -1,9 +1,12 @@
 """What is long work, and how far has it come?  Jobs: their state is in the log."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
+from schemas import limits
+from schemas.times import Instant
 JobKind = Literal["import", "export", "erasure", "synthesis"]
 JobStatus = Literal["running", "cancelling", "completed", "failed", "cancelled"]
 PREFIX_OF: dict[str, str] = {

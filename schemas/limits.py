@@ -161,7 +161,7 @@ TASK_SWEEP_S: Final = 0.25
 TASK_LOOK_S: Final = 1.0
 """How often what is out is looked at, and when an announcement that nobody followed is."""
 
-QUEUE_CALL_S: Final = 0.5
+QUEUE_CALL_S: Final = 1.0
 QUEUE_AWAY_S: Final = 2.0
 QUEUE_KEPT_S: Final = 120.0
 """Seconds Redis has for an answer, how long nobody asks one that had none, and how long it keeps an

@@ -24,6 +24,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "api/endpoint.py": "thrown on into the coroutine that was waiting, which raises it again",
     "engine/follow.py": "a document that cannot be made is counted, in health, and holds up none",
     "engine/jobs.py": "the job's own row says what went wrong, and a metric counts it",
+    "engine/work/worker.py": "the owner is told, counts it, and shows it when it has had enough",
     "engine/commit.py": "a bug in one proposal fails that caller with INTERNAL, not the batch",
     "projectors/fold.py": "becomes ProjectorFailed with the entry named; the daemon parks it",
 }
@@ -40,6 +41,7 @@ VERBS = (
     "engine/admin.py",
     "engine/answer.py",
     "engine/auditing.py",
+    "engine/backlog.py",
     "engine/blobs.py",
     "engine/capture.py",
     "engine/erase.py",

@@ -12,6 +12,8 @@ import click
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Operating": {
         "serve": ("api.cli.serve:serve_command", "Run the server on a data directory."),
+        "worker": ("api.cli.worker:worker_command", "Do the heavy part for a server."),
+        "jobs": ("api.cli.jobs:jobs_group", "See, retry and cancel long work."),
         "settings": ("api.cli.serve:settings_command", "List every setting and its value."),
         "verify": ("api.cli.integrity:verify_command", "Prove that the log is whole."),
         "backup": (

@@ -15,6 +15,7 @@ from api.v1 import (
     facts,
     forget,
     identity,
+    jobs,
     lifecycle,
     phrases,
     policy,
@@ -48,5 +49,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *identity.ENDPOINTS,
     *audit.ENDPOINTS,
     *admin.ENDPOINTS,
+    *jobs.ENDPOINTS,
     *problems.ENDPOINTS,
 )

@@ -190,6 +190,10 @@ class Board:
             return 0
         return sum(one.beat.calls for one in self._workers.values() if queue in one.beat.queues)
 
+    def workers_of(self, queue: str) -> int:
+        """Workers that listen to a queue."""
+        return sum(queue in one.beat.queues for one in self._workers.values())
+
     def _count_done(self, kind: str, where: str) -> None:
         self.done[kind, where] = self.done.get((kind, where), 0) + 1
 

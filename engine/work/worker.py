@@ -19,7 +19,7 @@ from arq.worker import Worker as ArqWorker
 from arq.worker import func
 
 from engine.work.computes import COMPUTES, Compute, Refused, Tools
-from engine.work.queue import AWAY, redis_pool
+from engine.work.queue import AWAY, pack, redis_pool, unpack
 from engine.work.wire import (
     FUNCTION,
     WORK,
@@ -137,6 +137,9 @@ class Worker:
             retry_jobs=False,
             poll_delay=limits.QUEUE_POLL_S,
             log_results=False,
+            # Not the pool's but the worker's own are used; left out, it would unpickle.
+            job_serializer=pack,
+            job_deserializer=unpack,
         )
         try:
             await listener.async_run()

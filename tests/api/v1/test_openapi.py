@@ -125,6 +125,8 @@ def test_every_documented_operation_answers(api, capture, envelope, scope, endpo
     if "job_id" in PLAIN[endpoint]:
         job = api.post("/v1/understanding/synthesize", json={"scope": scope}).json()
         fill["job_id"] = job["job_id"]
+    if endpoint.path == "/v1/admin/jobs/{job_id}/retry":
+        fill["job_id"] = _failed_job(api)
     bodies = BODIES | {
         "/v1/experience": envelope(),
         "/v1/experience/bulk": {"items": [envelope()]},
@@ -167,6 +169,15 @@ def test_every_documented_operation_answers(api, capture, envelope, scope, endpo
     )
 
     assert endpoint.statuses[0] == answer.status_code
+
+
+def _failed_job(api):
+    """An import of bytes that are not there."""
+    asked = {"scope_template": "org:imported", "source": {"blob_id": "blob_none"}}
+    job_id = api.post("/v1/import/mem0", json=asked).json()["import_id"]
+    while api.get(f"/v1/admin/jobs/{job_id}").json()["status"] == "running":
+        pass
+    return job_id
 
 
 def _concept(api, capture, scope):
