@@ -54,6 +54,13 @@ class Order:
         self._said = _canonical(asked.said)
         self.byte_count = limits.KIB + len(self._said)
 
+    def is_known(self) -> bool:
+        """Whether its key was used before: then it is answered as the first was, or refused."""
+        tenant_no = self._engine.tenant_no(self.caller)
+        idem = b"" if tenant_no is None else self._macs(tenant_no)[0]
+        found = self._engine.directory.replayed(tenant_no or 0, idem) if idem else None
+        return found is not None
+
     def decide(self, desk: Desk) -> Written:
         """Write it, unless it was written under this key or says nothing new."""
         asked, caller = self._asked, self.caller

@@ -12,16 +12,27 @@ import msgspec
 from engine import policy
 from engine.audit import About
 from engine.commit import Desk
-from engine.erasing import Plan, plan_of
-from engine.jobs import Job, Telling, find_job, require_own, start_job, stop_job
+from engine.directives import Asked, Order, Written
+from engine.erasing import Plan, plan_done, plan_of
+from engine.jobs import (
+    Job,
+    JobCancelled,
+    Telling,
+    find_job,
+    job_command,
+    require_own,
+    started_by,
+    stop_job,
+)
 from engine.previews import check_preview, digest_of, drop_previews, find_preview, keep_preview
 from engine.redaction import command_of, redact, release_blob
 from engine.rotation import rotate
-from engine.selection import Selection, is_held
+from engine.selection import is_held
 from engine.state.kv import StoreError
 from engine.state.names import SCOPE
 from engine.work.computes import SPLIT, SplitPlan
 from projectors.forgets import HoldRow
+from projectors.jobs import JobRow
 from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import Directive, Entry, Forget, SetHold
@@ -45,9 +56,17 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 CROSS: Final = "forget.gdpr.cross_workspace"
+_FAMILY: Final = "/v1/erasures"
 PHASES: Final = ("enumerate", "refcount", "delete", "cleanup")
 _EVENT_MS = 2
 _POLL_S = 0.05
+
+
+class Started(msgspec.Struct, frozen=True):
+    """The erasure, and whether an earlier call with the same key began it."""
+
+    receipt: ErasureReceipt
+    is_replay: bool
 
 
 class ManifestRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,36 +125,37 @@ def get_erasure_manifest(engine: "Engine", caller: Caller, request: ManifestRequ
     policy.require(engine, caller, "forget.gdpr")
     row = find_job(engine, caller, request.id, "erasure")
     require_own(engine, caller, "forget.gdpr", row)
-    lines: dict[str, Any] = {}
-    for entry in _directives(engine, engine.tenant_no(caller) or 0, request.id):
-        done = Plan(tenant_no=entry.tenant_no, scope=row.scope, found=_found(command_of(entry)))
-        for event in command_of(entry).events:
-            done.references[event.offset] = ["-"] * event.references
-        for line in done.lines(engine):
-            lines[f"{len(lines):08}"] = msgspec.structs.replace(line, references=[])
+    tenant_no = engine.tenant_no(caller) or 0
+    done = plan_done(engine, tenant_no, row.scope, _commands(engine, tenant_no, request.id))
+    lines = {f"{at:08}": line for at, line in enumerate(done.lines(engine))}
     return _page(engine, caller, request, lines, drifted=False)
 
 
-async def start_erasure(
-    engine: "Engine", caller: Caller, request: ErasureRequest
-) -> ErasureReceipt:
+async def start_erasure(engine: "Engine", caller: Caller, request: ErasureRequest) -> Started:
     """Begin an erasure; from a preview only as it was shown (001 §8.6.3)."""
     decision = policy.require(engine, caller, "forget.gdpr", request.scope)
     check(request)
-    earlier = _by_key(engine, caller, request)
-    if earlier is not None:
-        return _receipt(earlier, find_job(engine, caller, earlier).status)
-    plan = await asyncio.to_thread(plan_of, engine, engine.tenant_no(caller), request)
-    if plan.references:
-        policy.require(engine, caller, CROSS, request.scope)
-    if request.from_preview_id is not None:
-        check_preview(engine, caller, request.from_preview_id, said(request), plan.found)
-    asked = said(request) | {
-        "audit_note": request.audit_note or request.reason,
-        "idempotency_key": request.idempotency_key,
-    }
-    row = await start_job(engine, caller, decision, "erasure", asked, scope=request.scope)
-    return _receipt(row.job_id, row.status)
+    asked = Asked(
+        family=_FAMILY,
+        said=msgspec.structs.replace(request, idempotency_key=None),
+        key=request.idempotency_key,
+        status=202,
+        scope=request.scope,
+    )
+    noted = said(request) | {"audit_note": request.audit_note or request.reason}
+    command = job_command(engine, caller, "erasure", noted)
+    order = Order(engine, caller, decision, asked, lambda _desk, _tenant_no: command)
+    if not order.is_known():
+        plan = await asyncio.to_thread(plan_of, engine, engine.tenant_no(caller), request)
+        if plan.references:
+            policy.require(engine, caller, CROSS, request.scope)
+        if request.from_preview_id is not None:
+            check_preview(engine, caller, request.from_preview_id, said(request), plan.found)
+    written: Written = await engine.committer.submit(order)
+    row = find_job(engine, caller, started_by(written.entry))
+    if not written.is_replay:
+        engine.jobs.run(engine, caller.tenant, row)
+    return Started(_receipt(row.job_id, row.status), is_replay=written.is_replay)
 
 
 def get_erasure(engine: "Engine", caller: Caller, erasure_id: str) -> ErasureState:
@@ -149,7 +169,7 @@ def get_erasure(engine: "Engine", caller: Caller, erasure_id: str) -> ErasureSta
         phase=row.phase or PHASES[0],
         fraction_complete=round(row.fraction, 4),
         progress=row.counts,
-        audit_id=row.summary.get("audit_id"),
+        audit_id=_audit_id(row),
         summary=row.summary,
     )
 
@@ -165,7 +185,7 @@ async def cancel_erasure(engine: "Engine", caller: Caller, erasure_id: str) -> E
         erasure_id=erasure_id,
         cancellation_accepted=is_accepted,
         deleted_events_before_cancel=after.counts.get("deleted_events", 0),
-        audit_id=after.summary.get("audit_id"),
+        audit_id=_audit_id(after),
     )
 
 
@@ -210,16 +230,9 @@ def said(request: ErasureRequest) -> dict[str, Any]:
     return {"scope": request.scope, **chosen}
 
 
-def _by_key(engine: "Engine", caller: Caller, request: ErasureRequest) -> str | None:
-    """The erasure begun under this key, by this caller, for the same thing."""
-    tenant_no = engine.tenant_no(caller)
-    if request.idempotency_key is None or tenant_no is None:
-        return None
-    for _, row in engine.inline.scan(tenant_no, "jobs"):
-        same_key = row.request.get("idempotency_key") == request.idempotency_key
-        if row.kind == "erasure" and row.by == caller.actor and same_key:
-            return str(row.job_id)
-    return None
+def _audit_id(row: JobRow) -> str | None:
+    """The one row that says what it came to; its id is where the job stands once it is written."""
+    return row.position if row.position.startswith("audit_") else None
 
 
 def _receipt(erasure_id: str, status: str) -> ErasureReceipt:
@@ -250,28 +263,48 @@ def _page(
 
 async def run_erasure(job: Job) -> dict[str, Any]:
     """Enumerate, refcount, delete, clean up, say so: from wherever it was left."""
-    engine, row = job.engine, job.row
-    tenant_no = engine.tenant_no(job.caller)
-    asked = {name: row.request[name] for name in ("scope", "selector") if name in row.request}
-    request = msgspec.convert(asked, ErasureRequest)
-    await job.move(1, 100, phase="enumerate")
-    plan = await asyncio.to_thread(plan_of, engine, tenant_no, request)
-    await job.move(30, 100, phase="refcount")
+    tenant_no = job.engine.tenant_no(job.caller) or 0
+    if _commands(job.engine, tenant_no, job.id):
+        job.engine.daemon.request_rebuild()  # of what an earlier run erased
+    try:
+        await _erase(job, tenant_no)
+    except JobCancelled:
+        # What was named is erased like anything else: it leaves the files, and is told.
+        if _commands(job.engine, tenant_no, job.id):
+            await _ended(job, tenant_no)
+        raise
+    return await _ended(job, tenant_no)
+
+
+async def _erase(job: Job, tenant_no: int) -> None:
+    engine, asked = job.engine, job.row.request
+    meant = {name: asked[name] for name in ("scope", "selector") if name in asked}
+    await job.move(1, 100, phase="enumerate", position=job.row.position)
+    plan = await asyncio.to_thread(
+        plan_of, engine, tenant_no, msgspec.convert(meant, ErasureRequest)
+    )
+    await job.move(30, 100, phase="refcount", position=job.row.position)
     await _delete(job, plan)
-    await job.move(70, 100, phase="cleanup", counts=_counts(engine, tenant_no or 0, job.id))
-    if not plan.found.events and _directives(engine, tenant_no or 0, job.id):
-        engine.daemon.request_rebuild()  # of what an earlier run erased
-    await clean_up(job, tenant_no or 0)
-    summary = summary_of(engine, tenant_no or 0, job.id)
-    audit_id = row.position if row.position.startswith("audit_") else ""
-    audit_id = audit_id or await engine.committer.submit(_Closing(job, summary))
-    return {**summary, "audit_id": audit_id}
+    counts = _counts(engine, tenant_no, job.id)
+    await job.move(70, 100, phase="cleanup", counts=counts, position=job.row.position)
+
+
+async def _ended(job: Job, tenant_no: int) -> dict[str, Any]:
+    """Clean up after what was named, and write the one audit row, once."""
+    engine = job.engine
+    await clean_up(job, tenant_no)
+    summary = summary_of(engine, tenant_no, job.id)
+    job.row = find_job(engine, job.caller, job.id)
+    if _audit_id(job.row) is None:
+        await engine.committer.submit(_Closing(job, summary))
+        job.row = find_job(engine, job.caller, job.id)
+    return {**summary, "audit_id": _audit_id(job.row)}
 
 
 async def _delete(job: Job, plan: Plan) -> None:
     """A directive for a part, then its payloads, part by part: a kill leaves whole parts."""
     engine = job.engine
-    events, records = list(plan.events()), list(plan.found.records.values())
+    events, records = list(plan.events(engine)), list(plan.found.records.values())
     step = limits.FORGET_STEP
     counts = msgspec.to_builtins(plan.found.counts(with_events=True))
     for at, kept in await _parts(job, plan, [event.event_id for event in events]):
@@ -281,6 +314,7 @@ async def _delete(job: Job, plan: Plan) -> None:
             records=records[at : at + step],
             events=events[at : at + step],
             kept=[plan.kept[number] for number in kept],
+            demoted=plan.demoted if at == 0 else [],
             counts=counts if at == 0 else {},
             erasure_id=job.id,
         )
@@ -289,7 +323,8 @@ async def _delete(job: Job, plan: Plan) -> None:
         await redact(engine, job.caller, entry)
         done = _counts(engine, entry.tenant_no, job.id)
         share = 30 + 40 * (at + step) // max(len(events), len(records), 1)
-        await job.move(min(share, 70), 100, phase="delete", counts=done)
+        place = job.row.position
+        await job.move(min(share, 70), 100, phase="delete", counts=done, position=place)
 
 
 async def _parts(job: Job, plan: Plan, events: list[str]) -> list[tuple[int, list[int]]]:
@@ -362,42 +397,32 @@ def _internal_id(erasure_id: str) -> str:
     return format_id("audit", raw_of("erasure", erasure_id))
 
 
-def _directives(engine: "Engine", tenant_no: int, erasure_id: str) -> list[Entry]:
-    key = raw_of("erasure", erasure_id)
-    row = engine.inline.get(tenant_no, "forgets", key)
+def _commands(engine: "Engine", tenant_no: int, erasure_id: str) -> list[Forget]:
+    """What an erasure has named so far, part by part."""
+    row = engine.inline.get(tenant_no, "forgets", raw_of("erasure", erasure_id))
     offsets = [] if row is None else row.offsets
-    return [engine.entry_of(found) for found in engine.log.read_many(offsets)]
-
-
-def _found(command: Forget) -> Selection:
-    return Selection(
-        records={record.id: record for record in command.records},
-        events={event.offset: event for event in command.events},
-    )
+    return [command_of(engine.entry_of(found)) for found in engine.log.read_many(offsets)]
 
 
 def _counts(engine: "Engine", tenant_no: int, erasure_id: str) -> dict[str, int]:
     """How much is gone, from the directives themselves: a kill loses no count."""
-    events = [
-        event
-        for entry in _directives(engine, tenant_no, erasure_id)
-        for event in command_of(entry).events
-    ]
+    commands = _commands(engine, tenant_no, erasure_id)
+    events = [event for command in commands for event in command.events]
     redacted = sum(1 for event in events if event.references)
-    return {"deleted_events": len(events) - redacted, "redacted_events": redacted}
+    return {
+        "deleted_events": len(events) - redacted,
+        "redacted_events": redacted,
+        "demoted_beliefs": len({one.id for command in commands for one in command.demoted}),
+    }
 
 
 def summary_of(engine: "Engine", tenant_no: int, erasure_id: str) -> dict[str, int]:
     """The summary of the audit row (001 §11.3)."""
     counts = _counts(engine, tenant_no, erasure_id)
-    names = [
-        record.id
-        for entry in _directives(engine, tenant_no, erasure_id)
-        for record in command_of(entry).records
-    ]
+    commands = _commands(engine, tenant_no, erasure_id)
+    names = [record.id for command in commands for record in command.records]
     for layer, prefix in (("facts", "fact_"), ("beliefs", "belief_"), ("episodes", "ep_")):
         counts[f"deleted_{layer}"] = sum(name.startswith(prefix) for name in names)
-    commands = [command_of(entry) for entry in _directives(engine, tenant_no, erasure_id)]
     counts["demoted_facts"] = len({one.fact.id for command in commands for one in command.kept})
     counts["deleted_concepts"] = sum(name.startswith("concept_") for name in names)
     return counts
@@ -448,7 +473,7 @@ class _Closing:
             total=100,
             phase="cleanup",
             position=audit_id,
-            counts=job.row.counts,
+            counts=self._summary,
         )
         Telling(job.caller, job.row.scope, moved).decide(desk)
         return audit_id

@@ -12,6 +12,7 @@ import msgspec
 from engine.selection import (
     Selection,
     behind,
+    beliefs_on,
     entries_in,
     event_of_id,
     is_held,
@@ -24,7 +25,7 @@ from engine.selection import (
 from engine.state.names import SCOPE
 from projectors.control import scope_key
 from projectors.records import LAYERS, name_key
-from schemas.entry import Entry, ForgottenEvent, KeptFact
+from schemas.entry import Entry, Forget, ForgottenEvent, ForgottenRecord, KeptFact
 from schemas.erasures import AffectedWorkspace, ErasureRequest, ManifestLine
 from schemas.ids import format_id, raw_of
 from schemas.layers import Fact, LiteralValue
@@ -42,13 +43,17 @@ class Plan(msgspec.Struct, kw_only=True):
     references: dict[int, list[str]] = {}
     held: list[ForgottenEvent] = []
     kept: list[KeptFact] = []
+    demoted: list[ForgottenRecord] = []
     holds: list[str] = []
 
-    def events(self) -> Iterator[ForgottenEvent]:
-        """The events whose payloads go, each with how often others refer to it."""
+    def events(self, engine: "Engine") -> Iterator[ForgottenEvent]:
+        """The events whose payloads go, each with how often others refer to it, and who."""
         for offset, event in sorted(self.found.events.items()):
-            count = len(self.references.get(offset, ()))
-            yield msgspec.structs.replace(event, references=count)
+            scopes = self.references.get(offset, [])
+            numbers = (engine.names.known(SCOPE, self.tenant_no, scope) for scope in set(scopes))
+            yield msgspec.structs.replace(
+                event, references=len(scopes), referring=sorted(filter(None, numbers))
+            )
 
     def workspaces(self, engine: "Engine") -> list[AffectedWorkspace]:
         """The other scopes that refer to what goes, and who owns them."""
@@ -66,8 +71,8 @@ class Plan(msgspec.Struct, kw_only=True):
         ]
 
     def lines(self, engine: "Engine") -> Iterator[ManifestLine]:
-        """Line by line, in a fixed order: events, then records."""
-        for event in self.events():
+        """Line by line, in a fixed order: events, records, and who else is concerned."""
+        for event in self.events(engine):
             yield _line(
                 engine,
                 self.tenant_no,
@@ -80,6 +85,21 @@ class Plan(msgspec.Struct, kw_only=True):
         for name, record in sorted(self.found.records.items()):
             path = engine.names.name(SCOPE, self.tenant_no, record.scope_no)
             yield ManifestLine(kind="record", id=name, action="delete", scope=path)
+        weaker = [(one.fact.id, one.fact.scope) for one in self.kept]
+        weaker += [
+            (one.id, engine.names.name(SCOPE, self.tenant_no, one.scope_no)) for one in self.demoted
+        ]
+        for name, path in sorted(weaker):
+            yield ManifestLine(kind="record", id=name, action="demote", scope=path)
+        for space in self.workspaces(engine):
+            yield ManifestLine(
+                kind="workspace",
+                id=space.scope,
+                action="refer",
+                scope=space.scope,
+                events_referenced=space.events_referenced,
+                co_owners=space.co_owners,
+            )
 
 
 def _line(
@@ -96,6 +116,21 @@ def _line(
         },
         ManifestLine,
     )
+
+
+def plan_done(engine: "Engine", tenant_no: int, scope: str, commands: list[Forget]) -> Plan:
+    """The plan that directives have carried out, as they say themselves."""
+    done = Plan(tenant_no=tenant_no, scope=scope, found=Selection())
+    for command in commands:
+        done.found.records |= {record.id: record for record in command.records}
+        done.found.events |= {event.offset: event for event in command.events}
+        done.kept += command.kept
+        done.demoted += command.demoted
+        for event in command.events:
+            scopes = [engine.names.name(SCOPE, tenant_no, number) for number in event.referring]
+            if event.references:
+                done.references[event.offset] = scopes
+    return done
 
 
 def plan_of(engine: "Engine", tenant_no: int | None, request: ErasureRequest) -> Plan:
@@ -119,6 +154,12 @@ def plan_of(engine: "Engine", tenant_no: int | None, request: ErasureRequest) ->
         del found.records[name]
     plan.kept = [one for name in outside if (one := _kept(engine, tenant_no, name)) is not None]
     take_dependants(engine, tenant_no, found)
+    facts = {*found.records, *(one.fact.id for one in plan.kept)}
+    plan.demoted = [
+        ForgottenRecord(belief.id, scope_no)
+        for belief, scope_no in beliefs_on(engine, tenant_no, facts)
+        if belief.id not in found.records
+    ]
     held = Selection()
     take_events(engine, tenant_no, held, [e for e in entries if e.scope in plan.holds])
     plan.held = list(held.events.values())

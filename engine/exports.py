@@ -88,6 +88,7 @@ def _count(engine: "Engine", tenant_no: int, scope_no: int) -> int:
 
 async def run_export(job: Job) -> dict[str, Any]:
     """Write the file from its first line: one that was not finished was never there."""
+    job.stop_if_asked()
     request = msgspec.convert(job.row.request, ExportRequest)
     counts: dict[str, int] = dict.fromkeys(request.layers, 0)
     upload = UploadRequest(

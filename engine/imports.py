@@ -155,6 +155,7 @@ async def run_import(job: Job) -> dict[str, Any]:
 
     While a part is captured, the next one is being mapped.
     """
+    job.stop_if_asked()
     with job.engine.board.file_of(job.id):
         start = int(job.row.position or 0)
         coming = asyncio.create_task(_part(job, start))

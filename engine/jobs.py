@@ -18,7 +18,7 @@ from engine.work.board import TaskDead
 from projectors.jobs import DEAD_LETTER, JobRow, job_key
 from schemas import limits
 from schemas.caller import Caller, Decision
-from schemas.entry import Command, Directive
+from schemas.entry import Command, Directive, Entry
 from schemas.errors import Conflict, EngineError, NotFound, Unavailable
 from schemas.jobs import PREFIX_OF, CancelJob, EndJob, JobKind, MoveJob, Problem, RetryJob, StartJob
 from schemas.token import Grant
@@ -69,6 +69,10 @@ class Job:
         )
         await self.engine.committer.submit(Telling(self.caller, self.row.scope, command))
         self.row = find_job(self.engine, self.caller, self.id)
+        self.stop_if_asked()
+
+    def stop_if_asked(self) -> None:
+        """Stop here, if that was asked for."""
         if self.row.status == "cancelling":
             raise JobCancelled
 
@@ -117,8 +121,6 @@ class Jobs:
     async def _run(self, job: Job) -> None:
         async with self._slots:
             try:
-                if job.row.status == "cancelling":
-                    raise JobCancelled
                 summary = await self._runners[job.row.kind](job)
                 end = _end(job, "completed", summary)
             except JobCancelled:
@@ -180,6 +182,27 @@ class Start:
         return row
 
 
+def job_command(
+    engine: "Engine", caller: Caller, kind: JobKind, request: dict[str, Any]
+) -> StartJob:
+    """The beginning of a job, with what its caller may."""
+    return StartJob(
+        job_id=engine.clock.new_id(PREFIX_OF[kind]),
+        kind=kind,
+        request=request,
+        capabilities=None if caller.capabilities is None else list(caller.capabilities),
+        grants=None if caller.scopes is None else [str(grant) for grant in caller.scopes],
+    )
+
+
+def started_by(entry: Entry | None) -> str:
+    """The id of the job that an entry began."""
+    assert entry is not None, "a job always begins"
+    assert isinstance(entry.body, Directive), "the key's family holds jobs only"
+    assert isinstance(entry.body.command, StartJob), "the key's family holds jobs only"
+    return entry.body.command.job_id
+
+
 async def start_job(
     engine: "Engine",
     caller: Caller,
@@ -190,13 +213,7 @@ async def start_job(
     scope: str | None = None,
 ) -> JobRow:
     """Write down that a job begins, and run it. A verb has asked policy before."""
-    command = StartJob(
-        job_id=engine.clock.new_id(PREFIX_OF[kind]),
-        kind=kind,
-        request=request,
-        capabilities=None if caller.capabilities is None else list(caller.capabilities),
-        grants=None if caller.scopes is None else [str(grant) for grant in caller.scopes],
-    )
+    command = job_command(engine, caller, kind, request)
     row: JobRow = await engine.committer.submit(Start(caller, decision, scope, command))
     engine.jobs.run(engine, caller.tenant, row)
     return row

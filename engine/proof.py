@@ -55,7 +55,7 @@ def prove(settings: Settings, erasure_id: str, phrases: list[str]) -> Proof | No
         tenant_no, status, offsets = found
         commands = [command_of(engine.entry_of(row)) for row in engine.log.read_many(list(offsets))]
         events = [event for command in commands for event in command.events]
-        gone = [offset for event in events for offset in (event.offset, *event.annotations)]
+        gone = [offset for event in events for offset in event.offsets]
         places = list(look_through(engine, settings.data, [text.encode() for text in phrases]))
         counted = places.pop()
         return Proof(

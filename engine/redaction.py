@@ -33,7 +33,7 @@ def command_of(entry: Entry) -> Forget:
 async def redact(engine: "Engine", caller: Caller, entry: Entry) -> None:
     """Destroy the payloads a directive names, and what only they held up; then rebuild."""
     command = command_of(entry)
-    offsets = [offset for event in command.events for offset in (event.offset, *event.annotations)]
+    offsets = [offset for event in command.events for offset in event.offsets]
     await asyncio.to_thread(_destroy, engine, entry.tenant_no, offsets)
     for blob_id in sorted({blob for event in command.events for blob in event.blobs}):
         await release_blob(engine, caller, entry.tenant_no, blob_id)

@@ -15,7 +15,7 @@ from schemas import limits
 from schemas.entry import Entry, ForgottenEvent, ForgottenRecord
 from schemas.errors import InvalidParameter
 from schemas.forget import LayerCounts, Selector
-from schemas.ids import parse_id
+from schemas.ids import format_id, parse_id
 from schemas.layers import Belief, Concept, Episode, Fact, LiteralValue, Node, Record
 from schemas.temporal import TemporalBlock
 
@@ -192,17 +192,29 @@ def forgotten_event(engine: "Engine", entry: Entry) -> ForgottenEvent:
     envelope, tenant_no = entry.envelope, entry.tenant_no
     assert envelope is not None, "an experience that was not erased"
     derives = engine.staged.get(tenant_no, "derives", entry.id)
-    rows = engine.inline.scan(tenant_no, "annotated", entry.id)
-    names = derives.ids if derives is not None else []
+    ids = derives.ids if derives is not None else []
+    names = [name for name in ids if not name.startswith("redacted:")]
+    told = [
+        (format_id("concept", raw), offset)
+        for raw in concepts_on(engine, tenant_no, names)
+        for offset in _annotations(engine, tenant_no, raw)
+    ]
     return ForgottenEvent(
         event_id=entry.event_id,
         offset=entry.offset,
         scope_no=entry.scope_no,
         blobs=sorted({blob for _, blob in cited(envelope) if parse_id("blob", blob)}),
         cites=sorted({one for one in envelope.context.preceded_by if parse_id("evt", one)}),
-        derived=[name for name in names if not name.startswith("redacted:")],
-        annotations=[int.from_bytes(key[16:], "big") for key, _ in rows],
+        derived=names,
+        annotations=_annotations(engine, tenant_no, entry.id),
+        told=told,
     )
+
+
+def _annotations(engine: "Engine", tenant_no: int, raw: bytes) -> list[int]:
+    """The offsets of what models said of an event or a concept."""
+    rows = engine.inline.scan(tenant_no, "annotated", raw)
+    return [int.from_bytes(key[16:], "big") for key, _ in rows]
 
 
 # ── what rests on it ─────────────────────────────────────────────────────────────────────────
@@ -231,30 +243,44 @@ def take_events(
 def take_dependants(engine: "Engine", tenant_no: int, found: Selection) -> None:
     """Beliefs and concepts of which nothing would be left go too, and are counted."""
     facts = [name for name in found.records if name.startswith("fact_")]
-    beliefs: dict[bytes, None] = {}
-    concepts: dict[bytes, None] = {}
-    for name in facts:
-        raw = parse_id("fact", name)
+    for belief, scope_no in beliefs_on(engine, tenant_no, facts):
+        found.add(belief, scope_no)
+    for raw in concepts_on(engine, tenant_no, facts):
+        concept = get_latest(engine, tenant_no, "concepts", raw)
+        if isinstance(concept, Concept) and set(concept.supported_by.facts) <= set(facts):
+            found.add(concept, scope_no_of(engine, tenant_no, concept))
+
+
+def beliefs_on(
+    engine: "Engine", tenant_no: int, facts: Iterable[str]
+) -> Iterator[tuple[Record, int]]:
+    """The beliefs that rest on these facts and on nothing else, each with its scope's number."""
+    gone = {parse_id("fact", name) for name in facts if name.startswith("fact_")}
+    met: dict[bytes, None] = {}
+    for raw in gone:
         weighed = engine.staged.get(tenant_no, "belief_evidence", raw or b"")
         if weighed is not None:
-            beliefs[weighed.belief] = None
-        counted = engine.staged.get(tenant_no, "concept_facts", raw or b"")
-        for key in counted.keys if counted is not None else ():
-            tally = engine.staged.get(tenant_no, "concept_tallies", key)
-            if tally is not None and tally.concept is not None:
-                concepts[tally.concept] = None
-    gone = {parse_id("fact", name) for name in facts}
-    for raw in beliefs:
+            met[weighed.belief] = None
+    for raw in sorted(met):
         scale = engine.staged.get(tenant_no, "belief_scales", raw)
         belief = get_latest(engine, tenant_no, "beliefs", raw)
         if belief is None or scale is None or scale.facts > len(scale.shown):
             continue
         if all(one.fact in gone for one in scale.shown):
-            found.add(belief, scale.scope_no)
-    for raw in concepts:
-        concept = get_latest(engine, tenant_no, "concepts", raw)
-        if isinstance(concept, Concept) and set(concept.supported_by.facts) <= set(facts):
-            found.add(concept, scope_no_of(engine, tenant_no, concept))
+            yield belief, scale.scope_no
+
+
+def concepts_on(engine: "Engine", tenant_no: int, facts: Iterable[str]) -> list[bytes]:
+    """The concepts in whose tallies these facts are counted."""
+    found: dict[bytes, None] = {}
+    for name in facts:
+        raw = parse_id("fact", name)
+        counted = raw and engine.staged.get(tenant_no, "concept_facts", raw)
+        for key in counted.keys if counted else ():
+            tally = engine.staged.get(tenant_no, "concept_tallies", key)
+            if tally is not None and tally.concept is not None:
+                found[tally.concept] = None
+    return list(found)
 
 
 def latest(engine: "Engine", tenant_no: int, record_id: str) -> Record | None:

@@ -5,6 +5,7 @@ directive takes away must be the same whether it was ever there.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -72,8 +73,9 @@ def project(entry: Entry, view: View) -> Iterator[Change]:
                 raw = parse_id("evt", event_id)
                 if raw is not None:
                     yield Put(table="cited", key=raw + entry.id, value=Mark())
-        case Annotation(about=about):
-            raw = parse_id("evt", about)
+        case Annotation(about=about, output=output):
+            # What a model writes of a concept says something of every event behind it.
+            raw = _concept_of(output) or parse_id("evt", about)
             if raw is not None:
                 key = raw + entry.offset.to_bytes(8, "big")
                 yield Put(table="annotated", key=key, value=Mark())
@@ -120,6 +122,14 @@ def _forgotten(entry: Entry, forget: Forget, view: View) -> Iterator[Change]:
             yield Drop(table="cited", key=raw_of("evt", cited) + raw)
         for offset in event.annotations:
             yield Drop(table="annotated", key=raw + offset.to_bytes(8, "big"))
+        for concept, offset in event.told:
+            key = raw_of("concept", concept) + offset.to_bytes(8, "big")
+            yield Drop(table="annotated", key=key)
+
+
+def _concept_of(output: dict[str, Any]) -> bytes | None:
+    name = output.get("concept_id")
+    return parse_id("concept", name) if isinstance(name, str) else None
 
 
 def _lifted(lifted: Unforget, view: View) -> Iterator[Change]:
@@ -158,7 +168,7 @@ def record_raw(record_id: str) -> bytes:
 
 FORGETS = Projector(
     name="forgets",
-    version=1,
+    version=2,
     tables={
         "forgets": ForgetRow,
         "gone": GoneRow,

@@ -198,7 +198,8 @@ class ForgottenEvent(msgspec.Struct, frozen=True, array_like=True):
     """An event that no longer counts, with what hangs on its payload: that may be gone on replay.
 
     `annotations` are the offsets of what a model said of it; `derived` what followed from it;
-    `references` how often other scopes cite it.
+    `references` how often other scopes cite it, and `referring` the numbers of those; `told`
+    concepts that rest on it, each with the offset of what a model wrote of it.
     """
 
     event_id: str
@@ -209,6 +210,13 @@ class ForgottenEvent(msgspec.Struct, frozen=True, array_like=True):
     derived: list[str] = []
     annotations: list[int] = []
     references: int = 0
+    told: list[tuple[str, int]] = []
+    referring: list[int] = []
+
+    @property
+    def offsets(self) -> list[int]:
+        """Every entry whose payload goes with it."""
+        return [self.offset, *self.annotations, *(offset for _, offset in self.told)]
 
 
 class KeptFact(msgspec.Struct, frozen=True, array_like=True):
@@ -226,7 +234,8 @@ class Forget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     """These records are known no more, and what rests on them is weighed anew (001 §8.5, §11).
 
     It says what the selector came to, so that replay does the same. With `derived_only` events are
-    untouched, with the other cascades their payloads go. `counts` are what the caller was told.
+    untouched, with the other cascades their payloads go. `counts` are what the caller was told;
+    `demoted` beliefs of other scopes rest on `kept` facts alone.
     """
 
     cascade: Literal["derived_only", "redact_events", "gdpr"]
@@ -234,6 +243,7 @@ class Forget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     records: list[ForgottenRecord] = []
     events: list[ForgottenEvent] = []
     kept: list[KeptFact] = []
+    demoted: list[ForgottenRecord] = []
     counts: dict[str, int] = {}
     note: str | None = None
     erasure_id: str | None = None

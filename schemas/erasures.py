@@ -72,14 +72,19 @@ class ErasurePreview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ManifestLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing, and what becomes of it."""
+    """One thing, and what becomes of it.
 
-    kind: Literal["event", "record"]
+    A `workspace` is another scope that refers to what goes; its co-owners are who to tell.
+    """
+
+    kind: Literal["event", "record", "workspace"]
     id: str
-    action: Literal["delete", "redact", "hold"]
+    action: Literal["delete", "redact", "hold", "demote", "refer"]
     scope: str
     wal_offset: int | None = None
     references: list[str] = []
+    events_referenced: int | None = None
+    co_owners: list[str] = []
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

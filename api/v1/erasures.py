@@ -28,6 +28,7 @@ from schemas.errors import (
     AmbiguousConfirmAll,
     Conflict,
     EmptySelector,
+    IdempotencyConflict,
     InvalidCursor,
     InvalidParameter,
     InvalidScope,
@@ -75,7 +76,9 @@ def read_manifest(call: Call) -> Reply:
 
 async def post_erasure(call: Call) -> Reply:
     """Begin one."""
-    return Reply(await start_erasure(call.engine, call.caller, call.body), 202)
+    started = await start_erasure(call.engine, call.caller, call.body)
+    replay = ((b"x-cortex-replay", b"true"),) if started.is_replay else ()
+    return Reply(started.receipt, 202, replay)
 
 
 def read_erasure(call: Call) -> Reply:
@@ -134,7 +137,7 @@ ENDPOINTS = (
         body=ErasureRequest,
         response=ErasureReceipt,
         statuses=(202,),
-        errors=(*_ERRORS, NotFound, Conflict, WalUnavailable),
+        errors=(*_ERRORS, NotFound, Conflict, IdempotencyConflict, WalUnavailable),
     ),
     Endpoint(
         "GET",

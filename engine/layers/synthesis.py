@@ -11,12 +11,11 @@ import msgspec
 from engine import policy
 from engine.commit import Desk
 from engine.directives import Asked, Order, Written
-from engine.jobs import Job, find_job, require_own
+from engine.jobs import Job, find_job, job_command, require_own, started_by
 from projectors.jobs import JobRow
 from schemas import limits
 from schemas.caller import Caller
 from schemas.entry import Command, Directive, Entry, Synthesize
-from schemas.jobs import PREFIX_OF, StartJob
 from schemas.reads import SynthesisState, SynthesizeReceipt, SynthesizeRequest
 
 if TYPE_CHECKING:
@@ -43,20 +42,15 @@ async def synthesize(engine: "Engine", caller: Caller, request: SynthesizeReques
 
     def choose(desk: Desk, tenant_no: int) -> Command:
         del desk, tenant_no
-        return StartJob(
-            job_id=engine.clock.new_id(PREFIX_OF[_KIND]),
-            kind=_KIND,
-            request={"topics": list(request.topics), "force": request.force},
-            capabilities=None if caller.capabilities is None else list(caller.capabilities),
-            grants=None if caller.scopes is None else [str(grant) for grant in caller.scopes],
-        )
+        asked = {"topics": list(request.topics), "force": request.force}
+        return job_command(engine, caller, _KIND, asked)
 
     asked = Asked(
         family=_FAMILY, said=said, key=request.idempotency_key, status=202, scope=request.scope
     )
     order = Order(engine, caller, decision, asked, choose)
     written: Written = await engine.committer.submit(order)
-    row = find_job(engine, caller, _job_id(written.entry), _KIND)
+    row = find_job(engine, caller, started_by(written.entry), _KIND)
     if not written.is_replay:
         engine.jobs.run(engine, caller.tenant, row)
     receipt = SynthesizeReceipt(
@@ -73,14 +67,6 @@ def get_synthesis(engine: "Engine", caller: Caller, job_id: str) -> SynthesisSta
     row = find_job(engine, caller, job_id, _KIND)
     require_own(engine, caller, "understanding.synthesize", row)
     return _state(row)
-
-
-def _job_id(entry: Entry | None) -> str:
-    assert entry is not None, "a synthesis always begins"
-    assert isinstance(entry.body, Directive), "the key's family holds jobs only"
-    command = entry.body.command
-    assert isinstance(command, StartJob), "the key's family holds jobs only"
-    return command.job_id
 
 
 def _state(row: JobRow) -> SynthesisState:
@@ -100,6 +86,7 @@ def _state(row: JobRow) -> SynthesisState:
 
 async def run_synthesis(job: Job) -> dict[str, Any]:
     """One directive after the other, until no concept of the scope is left."""
+    job.stop_if_asked()
     engine, after = job.engine, job.row.position or None
     counts = {name: job.row.counts.get(name, 0) for name in ("looked_at", "made")}
     tenant_no = engine.tenant_no(job.caller)

@@ -23,6 +23,7 @@ from engine.intake import UploadRequest
 from engine.jobs import find_job
 from engine.layers.beliefs import BeliefsRequest, list_beliefs
 from engine.layers.facts import FactsRequest, list_facts
+from engine.layers.understanding import ConceptsRequest, list_concepts
 from engine.proof import look_through, prove
 from engine.read import EventsRequest, get_event, list_events
 from engine.settings import Settings
@@ -30,8 +31,9 @@ from engine.state.kv import StoreError
 from engine.state.rocks import RocksKV
 from engine.upkeep import RestoreRequest, backup, inspected, restore, verify
 from schemas.caller import Caller
+from schemas.entry import Annotation
 from schemas.envelope import Envelope
-from schemas.erasures import ErasureRequest
+from schemas.erasures import ErasureRequest, ErasureSelector
 from schemas.errors import ResourceDeleted
 from schemas.transfer import ExportRequest
 
@@ -115,7 +117,8 @@ async def export(engine):
 
 async def erased(engine):
     """Erase the scope; the id of the erasure when it is over."""
-    begun = await start_erasure(engine, ALICE, ErasureRequest(scope=SCOPE, audit_note="DSR 7"))
+    asked = ErasureRequest(scope=SCOPE, audit_note="DSR 7")
+    begun = (await start_erasure(engine, ALICE, asked)).receipt
     await until(lambda: find_job(engine, ALICE, begun.erasure_id).is_over)
     return begun.erasure_id
 
@@ -320,7 +323,7 @@ async def test_without_the_indexes_it_is_not_over(tmp_path):
     async with open_engine(settings) as engine:
         await tell(engine)
         await asyncio.to_thread(engine.indexer.stop)
-        begun = await start_erasure(engine, ALICE, ErasureRequest(scope=SCOPE))
+        begun = (await start_erasure(engine, ALICE, ErasureRequest(scope=SCOPE))).receipt
         await until(lambda: find_job(engine, ALICE, begun.erasure_id).phase == "cleanup")
         await until(lambda: not engine.daemon.is_rebuilding)
         await asyncio.sleep(0.2)
@@ -338,23 +341,129 @@ async def test_killed_at_a_boundary_of_phases(tmp_path, phase):
     async with open_engine(settings_for(folder)) as engine:
         engine.indexer.retired_s = 0.05
         await tell(engine)
-        begun = await start_erasure(engine, ALICE, ErasureRequest(scope=SCOPE))
+        begun = (await start_erasure(engine, ALICE, ErasureRequest(scope=SCOPE))).receipt
         await until(lambda: find_job(engine, ALICE, begun.erasure_id).phase == phase, pause_s=0)
         await engine.jobs.stop()
     async with open_engine(settings_for(folder)) as engine:
         engine.indexer.retired_s = 0.05
         await until(lambda: find_job(engine, ALICE, begun.erasure_id).is_over)
         state = get_erasure(engine, ALICE, begun.erasure_id)
-        rows = [
-            row
-            for row in engine.trail.walk(engine.tenant_no(ALICE) or 0, 0, 1 << 40)
-            if row.note is not None and row.note.gdpr
-        ]
+        rows = gdpr_rows(engine)
 
     assert "completed" == state.status, state
     assert 5 == state.summary["deleted_events"]
     assert 1 == len(rows)
     assert [] == found_in(folder)
+
+
+class Step(asyncio.Event):
+    """A place where an erasure waits until it is let go on."""
+
+    def __init__(self):
+        super().__init__()
+        self.reached = asyncio.Event()
+
+    async def pause(self, done, *given):
+        """Do it, say so, and wait."""
+        await done(*given)
+        self.reached.set()
+        await self.wait()
+
+
+class Summary:
+    """A proposal of what a model wrote of a concept."""
+
+    entry_count = 1
+    byte_count = 1024
+
+    def __init__(self, event_id, concept_id):
+        output = {"concept_id": concept_id, "summary": f"Has a dog called {CANARY}."}
+        self._body = Annotation(about=event_id, model="m", version="1", output=output, scope=SCOPE)
+
+    def decide(self, desk):
+        """Nothing can stand in the way."""
+        return desk.add(ALICE, self._body)
+
+
+@on_a_loop
+async def test_what_a_model_wrote_of_a_concept_goes_with_any_event_behind_it(tmp_path):
+    """The concept stays, with a summary of what is left; the model's words are nowhere."""
+    facts = [("lives_in", "Paris"), ("works_at", "Acme"), ("likes", "tea"), ("owns", "a bike")]
+    async with open_engine(settings_for(tmp_path / "data")) as engine:
+        engine.indexer.retired_s = 0.05
+        events = []
+        for predicate, value in facts:
+            triple = {"subject": "user:ada", "predicate": predicate, "object": value}
+            content = {"kind": "triple", "triple": triple}
+            events.append(await capture(engine, ALICE, said(SCOPE, predicate, content)))
+        await engine.lifecycle.wait("compressed", events[-1].wal_offset, 30)
+        await until(lambda: concepts(engine))
+        (concept,) = concepts(engine)
+        entry = await engine.committer.submit(Summary(events[-1].event_id, concept.id))
+        await until(lambda: CANARY in concepts(engine)[0].summary)
+        asked = ErasureRequest(
+            scope=SCOPE, selector=ErasureSelector(memory_ids=[events[0].event_id])
+        )
+        begun = (await start_erasure(engine, ALICE, asked)).receipt
+        await until(lambda: find_job(engine, ALICE, begun.erasure_id).is_over)
+        state = get_erasure(engine, ALICE, begun.erasure_id)
+        (after,) = concepts(engine)
+
+    assert ("completed", 1) == (state.status, state.summary["deleted_events"])
+    assert CANARY not in after.summary
+    assert [] == found_in(tmp_path / "data")
+    report = verify(settings_for(tmp_path / "data"), silent, replay=True, scratch=tmp_path)
+    assert report.is_good
+    assert 2 == report.log.erased
+    assert entry.offset > 0
+
+
+def concepts(engine):
+    """The concepts of the scope."""
+    return list_concepts(engine, ALICE, ConceptsRequest(scope=SCOPE)).value.items
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+@on_a_loop
+async def test_cancelled_after_a_part(tmp_path, monkeypatch, is_killed):
+    """What was named is out of every file, and told in one audit row; the rest stays."""
+    folder = tmp_path / "data"
+    step, redact = Step(), erase.redact
+    monkeypatch.setattr("schemas.limits.FORGET_STEP", 2)
+    monkeypatch.setattr(erase, "redact", lambda *given: step.pause(redact, *given))
+    async with open_engine(settings_for(folder)) as engine:
+        engine.indexer.retired_s = 0.05
+        events = await tell(engine)
+        begun = (await start_erasure(engine, ALICE, ErasureRequest(scope=SCOPE))).receipt
+        await step.reached.wait()
+        stopped = await erase.cancel_erasure(engine, ALICE, begun.erasure_id)
+        if is_killed:
+            await engine.jobs.stop()
+        step.set()
+        if not is_killed:
+            await until(lambda: find_job(engine, ALICE, begun.erasure_id).is_over)
+    monkeypatch.undo()
+    async with open_engine(settings_for(folder)) as engine:
+        engine.indexer.retired_s = 0.05
+        await until(lambda: find_job(engine, ALICE, begun.erasure_id).is_over)
+        state = get_erasure(engine, ALICE, begun.erasure_id)
+        rows = gdpr_rows(engine)
+        left = list_events(engine, ALICE, EventsRequest(scope=SCOPE)).value.items
+    proof = prove(settings_for(folder), begun.erasure_id, ["My dog is called"])
+
+    assert stopped.cancellation_accepted
+    assert ("cancelled", 2) == (state.status, state.progress["deleted_events"])
+    assert set(events[2:5]) == {event.id for event in left}
+    assert 1 == len(rows)
+    assert state.audit_id is not None
+    assert proof.holds, proof
+    assert verify(settings_for(folder), silent, replay=True, scratch=tmp_path).is_good
+
+
+def gdpr_rows(engine):
+    """The audit rows of erasures."""
+    rows = engine.trail.walk(engine.tenant_no(ALICE) or 0, 0, 1 << 40)
+    return [row for row in rows if row.note is not None and row.note.gdpr]
 
 
 @on_a_loop
@@ -379,6 +488,7 @@ async def test_what_another_scope_made_of_it_outlives_it(tmp_path):
 
     assert "completed" == state.status, state
     assert {"redacted_events": 1, "demoted_facts": 1}.items() <= state.summary.items()
+    assert 1 == state.summary["demoted_beliefs"] == state.progress["demoted_beliefs"]
     assert ["supporting_evidence_redacted"] == [fact.partial_reason for fact in facts]
     assert all(belief.confidence < before.confidence for belief in beliefs)
     report = verify(settings_for(tmp_path / "data"), lambda *_: None, replay=True, scratch=tmp_path)

@@ -144,6 +144,53 @@ def test_erasing_a_single_memory(api, preview, story, scope):
     assert ["enumerate", "refcount", "delete", "cleanup"] == list(dict.fromkeys(phases))
 
 
+def test_the_manifest_names_who_else_is_concerned(api, preview, stated, scope):
+    """What rests on it elsewhere is demoted, and the other scope stands there with its owners."""
+    other = f"{scope}x"
+    me = api.get("/v1/auth/whoami").json()["actor"]
+    owners = [{"actor": actor, "role": "owner"} for actor in (me, "user:priya")]
+    made = api.post("/v1/scopes", json={"path": other, "members": owners})
+    assert made.status_code in (200, 201), made.text
+    event = stated(
+        ("2026-05-01T00:00:00Z", "user:ada", "lives_in", "Paris"),
+        scope=scope,
+        directives={"consolidate_into": other},
+    )[0]
+    shown = preview(scope)
+    lines = api.get(shown["manifest_url"], params={"limit": 100}).json()["items"]
+    by_action = {}
+    for line in lines:
+        by_action.setdefault((line["kind"], line["action"]), []).append(line)
+
+    (redacted,) = by_action["event", "redact"]
+    assert (event["id"], [other]) == (redacted["id"], redacted["references"])
+    prefixes = [line["id"].partition("_")[0] for line in by_action["record", "demote"]]
+    assert ["belief", "fact"] == sorted(prefixes)
+    assert {other} == {line["scope"] for line in by_action["record", "demote"]}
+    (space,) = by_action["workspace", "refer"]
+    assert (other, 1) == (space["id"], space["events_referenced"])
+    assert "user:priya" in space["co_owners"]
+    assert ("record", "delete") not in by_action or other not in {
+        line["scope"] for line in by_action["record", "delete"]
+    }
+
+
+def test_a_key_used_for_another_erasure_is_a_conflict(api, story, scope):
+    """The same key and body is the same erasure; another body is 409, and erases nothing."""
+    key = f"k-{scope[-12:]}"
+    ask = {"scope": scope, "selector": {"memory_ids": [story[0]]}, "idempotency_key": key}
+    first = api.post("/v1/erasures", json=ask)
+    again = api.post("/v1/erasures", json=ask)
+    other = api.post("/v1/erasures", json=ask | {"selector": {"memory_ids": [story[1]]}})
+
+    assert (202, 202) == (first.status_code, again.status_code)
+    assert first.json()["erasure_id"] == again.json()["erasure_id"]
+    assert "true" == again.headers["x-cortex-replay"]
+    assert "x-cortex-replay" not in first.headers
+    assert (409, "IDEMPOTENCY_CONFLICT") == (other.status_code, other.json()["error_code"])
+    assert 200 == api.get(f"/v1/events/{story[1]}").status_code
+
+
 def test_an_erasure_that_is_not_there(api):
     """404, for the erasure and for a preview."""
     assert 404 == api.get("/v1/erasures/erasure_none").status_code
