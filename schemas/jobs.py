@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from schemas import limits
 from schemas.times import Instant
+
 JobKind = Literal["import", "export", "erasure", "synthesis"]
 JobStatus = Literal["running", "cancelling", "completed", "failed", "cancelled"]
 PREFIX_OF: dict[str, str] = {
@@ -68,3 +69,43 @@ class EndJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     kind: JobKind
     status: Literal["completed", "failed", "cancelled"]
     summary: dict[str, Any] = {}
+
+
+# ── for operators ────────────────────────────────────────────────────────────────────────────
+
+
+class JobListRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs to list."""
+
+    status: JobStatus | None = None
+    kind: JobKind | None = None
+    limit: Annotated[int, Meta(ge=1, le=limits.PAGE_ITEMS_MAX)] = limits.PAGE_ITEMS_DEFAULT
+    cursor: str | None = None
+
+
+class JobItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job as an operator sees it: how far it is, and why it failed."""
+
+    job_id: str
+    kind: str
+    status: str
+    is_dead_letter: bool
+    by: str
+    processed: int
+    total: int
+    retries: int
+    problems: int
+    created_at: Instant
+    scope: str = ""
+    phase: str = ""
+    error_code: str | None = None
+    message: str | None = None
+    updated_at: Instant | None = None
+
+
+class JobList(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of jobs, newest first."""
+
+    items: list[JobItem]
+    next_cursor: str | None
+    has_more: bool
