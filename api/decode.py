@@ -1,6 +1,7 @@
 """What did the client send, and if it makes no sense, which field is to blame?"""
 
 import contextlib
+import json
 import re
 from datetime import datetime
 from typing import Annotated, Any
@@ -18,7 +19,7 @@ from schemas.errors import (
     InvalidTimestamp,
     MissingField,
 )
-from schemas.surfaces.shapes import Shape
+from schemas.surfaces.shapes import BadShape, Complaint, Shape
 from schemas.times import Instant, as_utc
 
 _AT = re.compile(r" - at `(?:key in )?\$?(?P<path>[^`]*)`$")
@@ -95,6 +96,28 @@ def decode_query(kind: type[Any], raw: bytes) -> Any:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise blame(str(error), InvalidParameter) from error
+
+
+def decode_shaped(shape: Shape, raw: bytes) -> Any:
+    """A body as a shape reads it; what is no JSON is complained of where it stops being it."""
+    try:
+        value = msgspec.json.decode(raw) if raw.strip() else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        wrong = Complaint("json_invalid", ("body", _broken_at(raw)), "JSON decode error")
+        raise BadShape([wrong]) from error
+    if value is None:
+        raise BadShape([Complaint("missing", ("body",), "Field required")])
+    return shape.parse(value)
+
+
+def _broken_at(raw: bytes) -> int:
+    try:
+        json.loads(raw)
+    except json.JSONDecodeError as error:
+        return error.pos
+    except (UnicodeDecodeError, RecursionError):
+        pass
+    return 0
 
 
 def decode_given(shape: Shape, raw: bytes) -> Any:

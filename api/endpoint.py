@@ -17,7 +17,7 @@ from sse_starlette import EventSourceResponse
 from sse_starlette.sse import SendTimeoutError
 
 from api.auth import NOBODY, authenticate
-from api.decode import decode_body, decode_given, decode_query
+from api.decode import decode_body, decode_given, decode_query, decode_shaped
 from api.errors import extra_headers
 from api.principals import Principals
 from api.surface import CORE, Dialect
@@ -125,7 +125,8 @@ class Endpoint:
     query_shape: Shape | None = None
     """The same for query parameters; they come as a dictionary."""
     takes_raw: bool = False
-    """The body is handed over as bytes: the dialect has its own words for what is no JSON."""
+    """The body is handed over as bytes: the dialect has its own words for what is no JSON, and a
+    shape says only what is published of it."""
     decoder: Any = field(init=False, default=None, compare=False)
     other_decoder: Any = field(init=False, default=None, compare=False)
 
@@ -232,10 +233,10 @@ class Served:
         else:
             query = decode_query(endpoint.query, asked) if asked else self._no_query()
         body: Any = raw if endpoint.takes_raw else None
-        if endpoint.decoder is not None and (raw or not endpoint.body_optional):
+        if endpoint.shape is not None and not endpoint.takes_raw:
+            body = decode_shaped(endpoint.shape, raw)
+        elif endpoint.decoder is not None and (raw or not endpoint.body_optional):
             body = decode_body(endpoint.decoder, raw, endpoint.invalid, endpoint.other_decoder)
-            if endpoint.shape is not None:
-                body = endpoint.shape.parse(body)
         path = scope.get("path_params") or {}
         parts = body_parts(receive, headers, endpoint.body_max) if endpoint.takes_bytes else None
         call = Call(engine, caller, path, query, body, headers, self._counts, self._table, parts)

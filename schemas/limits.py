@@ -661,6 +661,105 @@ assert EPISODE_EVENTS_MAX < 2**16, "an event's place in its episode is two bytes
 assert PACK_TOKENS_DEFAULT <= PACK_TOKENS_MAX
 assert PASSAGE_WORDS_MIN < PASSAGE_WORDS_MAX
 
+# ── CogniRelay: capsules (000) ───────────────────────────────────────────────────────────────
+
+CAPSULE_BYTES_MAX: Final = 20 * KIB
+"""A capsule as canonical JSON in UTF-8 (000): what a small context window can still hold."""
+
+CAPSULE_LISTS: Final = {
+    "top_priorities": (8, 160),
+    "active_concerns": (5, 160),
+    "active_constraints": (8, 160),
+    "open_loops": (8, 160),
+    "drift_signals": (5, 160),
+    "working_hypotheses": (5, 160),
+    "long_horizon_commitments": (5, 160),
+    "session_trajectory": (5, 80),
+    "trailing_notes": (3, 160),
+    "curiosity_queue": (5, 120),
+}
+"""Lists of sentences in a capsule: items, and characters of each (000)."""
+
+CAPSULE_ENTRIES: Final = {
+    "negative_decisions": 4,
+    "rationale_entries": 6,
+    "related_documents": 8,
+    "stable_preferences": 12,
+    "keywords": 6,
+    "scope_anchors": 4,
+    "identity_anchors": 4,
+    "canonical_sources": 8,
+    "inputs": 12,
+    "evidence_refs": 4,
+    "reasons": 5,
+    "preferred_style": 5,
+    "sensitivity_notes": 5,
+    "hints": 8,
+    "early_load": 8,
+    "presence_bias_overrides": 5,
+    "considered": 3,
+    "metadata": 12,
+    "signals": 8,
+    "operations": 10,
+    "selectors": 4,
+}
+"""Entries of the other lists of a capsule and of requests about one (000); `considered` are the
+alternatives and the dependencies of one rationale, `hints` each list of retrieval hints."""
+
+CAPSULE_CHARS: Final = {
+    "stance_summary": 240,
+    "decision": 160,
+    "decision_rationale": 240,
+    "tag": 80,
+    "summary": 320,
+    "reasoning": 560,
+    "alternative": 160,
+    "dependency": 120,
+    "preference": 240,
+    "producer": 100,
+    "reference": 200,
+    "health_reason": 120,
+    "style": 80,
+    "sensitivity": 120,
+    "hint": 160,
+    "label": 120,
+    "keyword": 40,
+    "anchor_kind": 40,
+    "document_path": 240,
+    "document_kind": 32,
+    "message": 240,
+    "doubt": 120,
+}
+"""Characters of one text of a capsule or of a request about one (000)."""
+
+CAPSULE_STANCE_CHARS_MIN: Final = 30
+"""A shorter stance does not tell an agent how to go on (000, resume quality)."""
+CAPSULE_STALE_S: Final = (300, 31_536_000)
+"""After how many seconds a capsule may say that it is stale: five minutes to a year (000)."""
+CAPSULE_PAGE_ITEMS_DEFAULT: Final = 50
+"""Capsules of a listing that names no limit."""
+CAPSULE_PAGE_ITEMS_MAX: Final = 200
+"""Capsules of one listing (000)."""
+CAPSULE_REASON_CHARS_MIN: Final = 3
+"""Why something is archived or deleted, in at least so many characters (000)."""
+
+CONTEXT_TOKENS: Final = (12_000, 256, 100_000)
+"""Estimated tokens of an orientation: when none is asked for, at least, at most (000)."""
+CONTEXT_WINDOW_DAYS: Final = (30, 1, 3650)
+"""How far back an orientation looks, in days: as set, at least, at most (000)."""
+CONTEXT_ITEMS: Final = (10, 1, 100)
+"""What an orientation quotes of what was experienced: as set, at least, at most (000)."""
+CONTEXT_CAPSULES_MAX: Final = 4
+"""Capsules of one orientation (000)."""
+TASK_LINKS_MAX: Final = 100
+"""Tasks that one task waits for, and peers that work on it."""
+TASK_TEXT_CHARS_MAX: Final = 8192
+"""Title and description of a task."""
+GRAPH_CAPS: Final = {"nodes": 24, "edges": 32, "related_documents": 8, "blockers": 8}
+"""What a graph of an orientation shows at most (000)."""
+GRAPH_STARTUP_CAPS: Final = {"nodes": 12, "edges": 16, "related_documents": 4, "blockers": 4}
+"""What it shows at a startup (000)."""
+
 # ── CogniRelay: schedule and coordination (000) ──────────────────────────────────────────────
 
 COGNIRELAY_ID_CHARS_MAX: Final = 200
@@ -715,3 +814,5 @@ PEER_SCOPES_MAX: Final = 64
 """Scopes that a peer is allowed."""
 PEER_CHANGES_MAX: Final = 50
 """Changes of trust that a peer's history keeps; the oldest go first."""
+MCP_CALLERS_MAX: Final = 10_000
+"""Callers that are remembered to have initialised; about 200 bytes each."""

@@ -4,14 +4,17 @@ One file a topic; each has its `ENDPOINTS`. Paths are as its clients know them; 
 `/cognirelay` is put before them where all surfaces are served together.
 """
 
-from api.cognirelay import coordination, peers, schedule
+from api.cognirelay import continuity, coordination, graph, peers, schedule, upkeep
 from api.cognirelay.errors import DIALECT
 from api.endpoint import Endpoint
 
 __all__ = ["DIALECT", "ENDPOINTS"]
 
 ENDPOINTS: tuple[Endpoint, ...] = (
+    *continuity.ENDPOINTS,
     *schedule.ENDPOINTS,
     *coordination.ENDPOINTS,
     *peers.ENDPOINTS,
+    *graph.ENDPOINTS,
+    *upkeep.ENDPOINTS,
 )

@@ -65,8 +65,11 @@ def need(call: Call, *scopes: str) -> None:
 
 def slug(subject_id: str) -> str:
     """The name under which a subject is kept: two spellings of one slug are one subject."""
-    plain = re.sub(r"[^a-z0-9._-]+", "-", subject_id.strip().lower()).strip("-._")
-    return plain[:_SLUG_CHARS]
+    plain = re.sub(r"[^a-z0-9._-]+", "-", subject_id.strip().lower()).strip("-")
+    cut = plain[:_SLUG_CHARS].strip("-")
+    if not cut:
+        raise refuse(400, "Normalized subject_id is empty")
+    return cut
 
 
 def scope_of(subject_kind: str, subject_slug: str) -> str:

@@ -11,6 +11,7 @@ from api.cognirelay.access import SURFACE, is_admin, need, peer_of, slug
 from api.cognirelay.errors import DIALECT, refuse
 from api.cognirelay.homes import commit_of, home_of
 from api.cognirelay.translate import coordination as translate
+from api.cognirelay.translate.capsule import CAPSULE_KIND, active
 from api.cognirelay.translate.coordination import (
     HANDOFF,
     RECONCILIATION,
@@ -35,7 +36,7 @@ from engine.surface import (
 )
 from schemas.ids import uuid7
 from schemas.surfaces.cognirelay import coordination as shapes
-from schemas.surfaces.document import CURRENT, Document
+from schemas.surfaces.document import Document
 from schemas.surfaces.shapes import Shape, Table
 
 _READ: Final = "read:files"
@@ -73,10 +74,10 @@ async def _create_handoff(call: Call) -> Reply:
 def _active_capsule(held: Held, kind: str, subject_id: str) -> tuple[str, Row]:
     """Where the subject's capsule is said to lie, and what it holds now."""
     name = f"{kind}-{slug(subject_id)}"
-    row = held.get("capsule", name)
-    if row is None or row.state != CURRENT:
+    capsule = active(held.get(CAPSULE_KIND, name))
+    if capsule is None:
         raise refuse(404, "Continuity capsule not found")
-    return f"memory/continuity/{name}.json", row.value
+    return f"memory/continuity/{name}.json", capsule
 
 
 async def _consume_handoff(call: Call) -> Reply:

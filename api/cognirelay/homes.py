@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from api.cognirelay.access import scope_of, slug
+from api.errors import Refusal
 from engine.surface import Changed
 from schemas.surfaces.document import Document
 
@@ -24,8 +25,11 @@ def home_of(links: Mapping[str, Any], maker: str) -> str:
 
 
 def _scope(kind: str, name: str) -> str:
-    # Ids of tasks and threads may have no letter that a slug keeps.
-    return scope_of(kind, slug(name) or sha256(name.encode()).hexdigest()[:16])
+    try:
+        return scope_of(kind, slug(name))
+    except Refusal:
+        # Ids of tasks and threads may have no letter that a slug keeps.
+        return scope_of(kind, sha256(name.encode()).hexdigest()[:16])
 
 
 def commit_of(changed: Changed, seen: Document | None = None) -> dict[str, Any]:

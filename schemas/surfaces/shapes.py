@@ -308,6 +308,16 @@ class Model(Shape):
                 full[name] = default() if callable(default) else default
         return full
 
+    def stored(self, value: dict[str, Any]) -> dict[str, Any]:
+        """As it is kept: with its defaults, and without what is null."""
+        full = self.filled(value)
+        kept: dict[str, Any] = {}
+        for name, item in full.items():
+            shape, _ = _split(self.fields[name])
+            if item is not None:
+                kept[name] = _stored(shape, item)
+        return kept
+
     def schema(self) -> dict[str, Any]:
         """An object, closed where it is closed."""
         split = {name: _split(declared) for name, declared in self.fields.items()}
@@ -343,6 +353,16 @@ def _filled(shape: Shape, value: Any) -> Any:
         return shape.filled(value)
     if isinstance(shape, Items):
         return [_filled(shape.of, item) for item in value]
+    return value
+
+
+def _stored(shape: Shape, value: Any) -> Any:
+    if isinstance(shape, Maybe):
+        return _stored(shape.of, value)
+    if isinstance(shape, Model):
+        return shape.stored(value)
+    if isinstance(shape, Items):
+        return [_stored(shape.of, item) for item in value]
     return value
 
 
