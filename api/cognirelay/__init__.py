@@ -4,7 +4,7 @@ One file a topic; each has its `ENDPOINTS`. Paths are as its clients know them; 
 `/cognirelay` is put before them where all surfaces are served together.
 """
 
-from api.cognirelay import continuity, coordination, graph, peers, schedule, upkeep
+from api.cognirelay import continuity, coordination, discovery, graph, mcp, peers, schedule, upkeep
 from api.cognirelay.errors import DIALECT
 from api.endpoint import Endpoint
 
@@ -17,4 +17,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *peers.ENDPOINTS,
     *graph.ENDPOINTS,
     *upkeep.ENDPOINTS,
+    *discovery.ENDPOINTS,
+    *mcp.ENDPOINTS,
 )

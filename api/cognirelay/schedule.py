@@ -27,9 +27,10 @@ from engine.surface import (
     read_document,
 )
 from schemas.caller import Caller
+from schemas.surfaces.cognirelay import schedule as shapes
 from schemas.surfaces.cognirelay.schedule import ChangeItem, ScheduledItem, Selector
 from schemas.surfaces.document import Document
-from schemas.surfaces.shapes import Table
+from schemas.surfaces.shapes import Shape, Table
 
 _ITEM: Final = "schedule"
 _KEY: Final = "schedule_key"
@@ -200,23 +201,35 @@ _PATH: Final = "/v1/schedule/items"
 _ONE: Final = _PATH + "/{schedule_id}"
 
 
-def _writing(
-    method: str, path: str, handler: Handler, summary: str, statuses: tuple[int, ...] = (200,)
-) -> Endpoint:
+def _writing(method: str, path: str, handler: Handler, summary: str, shape: Shape) -> Endpoint:
+    statuses = (200, 201) if shape is shapes.CREATE else (200,)
     return Endpoint(
-        method, path, handler, summary, takes_raw=True, statuses=statuses, dialect=DIALECT
+        method,
+        path,
+        handler,
+        summary,
+        takes_raw=True,
+        shape=shape,
+        statuses=statuses,
+        dialect=DIALECT,
     )
 
 
-def _reading(path: str, handler: Handler, summary: str) -> Endpoint:
-    return Endpoint("GET", path, handler, summary, query_shape=Table(), dialect=DIALECT)
+def _reading(path: str, handler: Handler, summary: str, shape: Shape) -> Endpoint:
+    return Endpoint("GET", path, handler, summary, query_shape=shape, dialect=DIALECT)
 
 
 ENDPOINTS = (
-    _writing("POST", _PATH, _create, "Schedule a reminder or a nudge, once.", (200, 201)),
-    _reading(_ONE, _get, "A scheduled item."),
-    _reading(_PATH, _list, "Scheduled items, the soonest first."),
-    _writing("PATCH", _ONE, _update, "Change a pending item."),
-    _writing("POST", _ONE + "/acknowledge", _acknowledge, "An item was seen, or is done."),
-    _writing("POST", _ONE + "/retire", _retire, "An item is no longer wanted."),
+    _writing("POST", _PATH, _create, "Schedule a reminder or a nudge, once.", shapes.CREATE),
+    _reading(_ONE, _get, "A scheduled item.", Table()),
+    _reading(_PATH, _list, "Scheduled items, the soonest first.", shapes.LIST),
+    _writing("PATCH", _ONE, _update, "Change a pending item.", shapes.UPDATE),
+    _writing(
+        "POST",
+        _ONE + "/acknowledge",
+        _acknowledge,
+        "An item was seen, or is done.",
+        shapes.ACKNOWLEDGE,
+    ),
+    _writing("POST", _ONE + "/retire", _retire, "An item is no longer wanted.", shapes.RETIRE),
 )

@@ -4,7 +4,7 @@ import importlib.util
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,11 @@ class Tenants:
 
     principals: dict[str, list[str]]
 
+    @staticmethod
+    def tenant_of(scenario: str) -> str:
+        """The tenant of a scenario, by its number."""
+        return f"t{scenario.partition('-')[0]}"
+
     def tokens(self, tenant: str) -> dict[str, str]:
         """What a scenario calls `token:alice`; nobody has that of `unknown`."""
         return {f"token:{name}": f"{tenant}.{name}" for name in (*self.principals, "unknown")}
@@ -65,7 +70,7 @@ def play_all(replay: ModuleType) -> Callable[..., dict[str, Any]]:
         def one(name: str) -> list[Any]:
             scenario = replay.load(system, name)
             differences: list[Any] = replay.check(
-                scenario, replay.play(url, scenario, made.tokens(tenant_of(name)))
+                scenario, replay.play(url, scenario, made.tokens(made.tenant_of(name)))
             )
             return differences
 
@@ -76,16 +81,18 @@ def play_all(replay: ModuleType) -> Callable[..., dict[str, Any]]:
     return play
 
 
-def tenant_of(name: str) -> str:
-    """A tenant for a scenario."""
-    return f"t{name.partition('-')[0]}"
+@pytest.fixture(scope="session")
+def scenarios(replay: ModuleType) -> Callable[[str], list[str]]:
+    """The names of a system's scenarios."""
+    names: Callable[[str], list[str]] = replay.names
+    return names
 
 
 @pytest.fixture(scope="session")
 def unserved() -> Callable[..., list[str]]:
     """The routes of a scenario that a table does not have, but for those it asks for in vain."""
 
-    def missing(table: Iterator[Any], scenario: dict[str, Any]) -> list[str]:
+    def missing(table: Iterable[Any], scenario: dict[str, Any]) -> list[str]:
         paths = [re.compile(re.sub(r"\{\w+\}", "[^/]+", one.path)) for one in table]
         return sorted(
             {

@@ -13,7 +13,9 @@ compared:
 3. where a pointer is `volatile` only the type counts, unless the recorded value is a template;
 4. where it is `soft`, or the value is one of `soft_values`, nothing counts: rankings, a validator's
    own words, warnings that only another layout of files gives;
-5. `expect` says what ranked results hold whatever their scores.
+5. `expect` says what ranked results hold whatever their scores;
+6. a catalogue of tools is compared by what it lets one call: of a recorded list that was cut down
+   to the contract (`__projected__`) its length is not known, and its prose is the server's own.
 """
 
 import http.client
@@ -259,8 +261,8 @@ def check(scenario: dict[str, Any], answers: list[Answer]) -> list[Difference]:
         soft = [*scenario.get("soft", []), *step.get("soft", [])]
         judge = _Judge(number, scenario.get("volatile", []), soft)
         dropped = scenario.get("soft_values", [])
-        expected = _without(recorded["body"], dropped)
-        found += judge.compare(expected, _without(_cut(recorded["body"], got.body), dropped))
+        expected, answered = _cut(recorded["body"], got.body)
+        found += judge.compare(_without(expected, dropped), _without(answered, dropped))
         found += [
             Difference(number, f"header {name}", value, got.headers.get(name))
             for name, value in (recorded.get("headers") or {}).items()
@@ -340,26 +342,33 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), "number")
 
 
-def _cut(recorded: Any, answered: Any) -> Any:
-    """The answer's lists of tools as the recorded ones: only those that the contract names."""
+def _cut(recorded: Any, answered: Any) -> tuple[Any, Any]:
+    """Two catalogues of tools, with only what they can be held to."""
     if not (isinstance(recorded, dict) and isinstance(answered, dict) and PROJECTED in recorded):
-        return answered
-    cut = dict(answered)
-    if isinstance(recorded.get("tools"), list) and isinstance(cut.get("tools"), list):
-        order = [tool["name"] for tool in recorded["tools"]]
-        kept = [tool for tool in cut["tools"] if tool.get("name") in order]
-        cut["tools"] = sorted(kept, key=lambda tool: order.index(tool["name"]))
-        if "count" in cut:
-            # The number is of a list that was cut: it must fit ours, and says no more than that.
-            cut["count"] = recorded.get("count") if _counts(answered) else answered["count"]
-    if isinstance(recorded.get("result"), dict):
-        nested = {**recorded["result"], PROJECTED: True}
-        cut["result"] = _cut(nested, cut.get("result"))
-    return cut
+        return recorded, answered
+    one, other = _silent(recorded), _silent(answered)
+    for ours, theirs in ((one, other), (one.get("result"), other.get("result"))):
+        if not (isinstance(ours, dict) and isinstance(theirs, dict) and "tools" in ours):
+            continue
+        order = [tool["name"] for tool in ours["tools"]]
+        if "count" in ours and theirs.get("count") == len(theirs.get("tools", [])):
+            ours["count"] = theirs["count"]
+        kept = [tool for tool in theirs.get("tools", []) if tool.get("name") in order]
+        theirs["tools"] = sorted(kept, key=lambda tool: order.index(tool["name"]))
+    return one, other
 
 
-def _counts(answered: dict[str, Any]) -> bool:
-    return bool(answered["count"] == len(answered["tools"]))
+def _silent(value: Any, *, is_named: bool = False) -> Any:
+    """Without descriptions; a field may have that name, then it stays."""
+    if isinstance(value, list):
+        return [_silent(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _silent(item, is_named=key in {"properties", "$defs"})
+        for key, item in value.items()
+        if is_named or key != "description"
+    }
 
 
 def _without(value: Any, dropped: list[Any]) -> Any:

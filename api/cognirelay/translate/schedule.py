@@ -4,7 +4,6 @@ Each request is checked in one order, so that the first thing wrong is always th
 are seconds of UTC and come as arguments: one reading of the clock serves a whole request.
 """
 
-import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -237,14 +236,17 @@ def _read_due(value: Any) -> str:
 
 def _read_metadata(value: Any) -> dict[str, Any]:
     found = {} if value is None else value
-    is_flat = isinstance(found, dict) and not any(
-        isinstance(item, dict | list) for item in found.values()
-    )
-    # A number that 64 bits do not hold has no canonical form here.
-    with contextlib.suppress(OverflowError):
-        if is_flat and len(_canonical(found)) <= limits.SCHEDULE_METADATA_BYTES_MAX:
-            return dict(found)
+    is_flat = isinstance(found, dict) and all(map(_is_scalar, found.values()))
+    if is_flat and len(_canonical(found)) <= limits.SCHEDULE_METADATA_BYTES_MAX:
+        return dict(found)
     raise _invalid("invalid_schedule_metadata", "metadata", _FLAT)
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether it can be kept as it is: no list or object, and no number beyond 64 bits."""
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**64
+    return not isinstance(value, dict | list)
 
 
 def _read_flag(query: Mapping[str, str], name: str) -> bool | None:

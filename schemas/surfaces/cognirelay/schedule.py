@@ -1,8 +1,12 @@
 """What does a scheduled item look like?  One-shot reminders and nudges (000, schedule)."""
 
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import msgspec
+
+from schemas import limits
+from schemas.surfaces.shapes import Table
 
 Kind = Literal["reminder", "task_nudge"]
 Status = Literal["pending", "acknowledged", "done", "retired"]
@@ -90,3 +94,92 @@ class Selector(msgspec.Struct, frozen=True, kw_only=True):
 
     subject_kind: str
     subject_id: str
+
+
+# ── what is published ────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Declared(Table):
+    """An object that is checked elsewhere, field by field; here is how it is described."""
+
+    said: tuple[tuple[str, Any], ...] = ()
+    required: tuple[str, ...] = ()
+
+    def schema(self) -> dict[str, Any]:
+        """A closed object of these fields."""
+        made = {"type": "object", "additionalProperties": False, "properties": dict(self.said)}
+        return made | ({"required": list(self.required)} if self.required else {})
+
+
+def _texts(most: int, least: int = 0, *, or_null: bool = True) -> dict[str, Any]:
+    bounds = {"minLength": least} if least else {}
+    kind = ["string", "null"] if or_null else "string"
+    return {"type": kind, **bounds, "maxLength": most}
+
+
+def _one_of(words: tuple[str, ...], *, or_null: bool = False) -> dict[str, Any]:
+    if or_null:
+        return {"type": ["string", "null"], "enum": [*words, None]}
+    return {"type": "string", "enum": list(words)}
+
+
+_STRING: Final = {"type": "string"}
+_LINK: Final = _texts(limits.COGNIRELAY_ID_CHARS_MAX, 1)
+_FILTER: Final = _texts(limits.COGNIRELAY_ID_CHARS_MAX, 1, or_null=False)
+_VERSION: Final = {"type": "integer", "minimum": 1}
+_REASON: Final = ("reason", _texts(limits.SCHEDULE_REASON_CHARS_MAX))
+_SCALARS: Final = {"type": ["string", "number", "boolean", "null"]}
+_FIELDS: Final[tuple[tuple[str, Any], ...]] = (
+    ("kind", _one_of(KINDS)),
+    ("title", _texts(limits.SCHEDULE_TITLE_CHARS_MAX, 1, or_null=False)),
+    ("note", _texts(limits.SCHEDULE_NOTE_CHARS_MAX)),
+    ("due_at", _STRING),
+    ("task_id", _LINK),
+    ("thread_id", _LINK),
+    ("subject_kind", _one_of(SUBJECT_KINDS, or_null=True)),
+    ("subject_id", _LINK),
+    ("metadata", {"type": ["object", "null"], "additionalProperties": _SCALARS}),
+)
+
+CREATE: Final = Declared(
+    (("schedule_id", _STRING), ("idempotency_key", _STRING), *_FIELDS), ("kind", "title", "due_at")
+)
+UPDATE: Final = Declared((*_FIELDS, ("expected_version", _VERSION)), ("expected_version",))
+ACKNOWLEDGE: Final = Declared(
+    (
+        ("expected_version", _VERSION),
+        ("status", _one_of(ENDINGS) | {"default": ENDINGS[0]}),
+        _REASON,
+    )
+)
+RETIRE: Final = Declared((("expected_version", _VERSION), _REASON))
+LIST: Final = Declared(
+    (
+        ("status", _one_of(STATUSES)),
+        ("due", {"type": "boolean"}),
+        ("task_id", _FILTER),
+        ("thread_id", _FILTER),
+        ("subject_kind", _one_of(SUBJECT_KINDS)),
+        ("subject_id", _FILTER),
+        ("include_retired", {"type": "boolean", "default": False}),
+        (
+            "limit",
+            {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": limits.SCHEDULE_PAGE_ITEMS_MAX,
+                "default": limits.SCHEDULE_PAGE_ITEMS_DEFAULT,
+            },
+        ),
+        (
+            "offset",
+            {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": limits.SCHEDULE_OFFSET_MAX,
+                "default": 0,
+            },
+        ),
+    )
+)

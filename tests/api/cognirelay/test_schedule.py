@@ -1,0 +1,189 @@
+"""/v1/schedule: every limit at its edge, and who wins when two want the same."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+PATH = "/v1/schedule/items"
+METADATA = len('{"p":""}')
+
+
+def asked(later, **fields):
+    return {"kind": "reminder", "title": "look", "due_at": later()} | fields
+
+
+TEXTS = [
+    ("title", 160, "invalid_schedule_title"),
+    ("note", 1000, "invalid_schedule_note"),
+    ("task_id", 200, "invalid_schedule_payload"),
+    ("thread_id", 200, "invalid_schedule_payload"),
+    ("idempotency_key", 200, "invalid_schedule_payload"),
+]
+
+
+@pytest.mark.parametrize("field, most, code", TEXTS)
+def test_longest_text(relay, later, field, most, code):
+    """A text of the greatest length is taken, one character more is refused by name."""
+    taken = relay.post(PATH, asked(later, **{field: "é" * most}))
+    refused = relay.post(PATH, asked(later, **{field: "é" * (most + 1)}))
+
+    assert (201, "é" * most) == (taken.status_code, taken.json()["item"][field])
+    assert (422, code, field) == (
+        refused.status_code,
+        refused.json()["detail"]["code"],
+        refused.json()["detail"]["field"],
+    )
+
+
+@pytest.mark.parametrize("field", ["title", "task_id", "thread_id", "idempotency_key"])
+def test_blank_text(relay, later, field):
+    """What has at least one character has one that is no space."""
+    refused = relay.post(PATH, asked(later, **{field: " \t "}))
+
+    assert (422, field) == (refused.status_code, refused.json()["detail"]["field"])
+
+
+def test_longest_subject(relay, later):
+    """A subject's id has at most 200 characters, its kind is one of four."""
+    taken = relay.post(PATH, asked(later, subject_kind="task", subject_id="s" * 200))
+    refused = relay.post(PATH, asked(later, subject_kind="task", subject_id="s" * 201))
+
+    assert 201 == taken.status_code
+    assert (422, "subject_id") == (refused.status_code, refused.json()["detail"]["field"])
+
+
+@pytest.mark.parametrize("letter, width", [("x", 1), ("é", 2), ("字", 3)])
+def test_largest_metadata(relay, later, letter, width):
+    """Metadata has 2048 bytes of UTF-8, however many characters that is."""
+    most, over = divmod(2048 - METADATA, width)
+    pad = "x" * over
+    taken = relay.post(PATH, asked(later, metadata={"p": letter * most + pad}))
+    refused = relay.post(PATH, asked(later, metadata={"p": letter * most + pad + "x"}))
+
+    assert 201 == taken.status_code
+    assert (422, "metadata") == (refused.status_code, refused.json()["detail"]["field"])
+
+
+@pytest.mark.parametrize("value", [{"a": [1]}, {"a": {"b": 1}}, {"a": 2**70}, "x", 1, [1]])
+def test_metadata_that_is_not_flat(relay, later, value):
+    """Metadata is an object of texts, numbers that 64 bits hold, truths and nulls."""
+    refused = relay.post(PATH, asked(later, metadata=value))
+
+    assert (422, "metadata") == (refused.status_code, refused.json()["detail"]["field"])
+
+
+def test_longest_id(relay, later):
+    """An id has at most 58 characters after its prefix."""
+    taken = relay.post(PATH, asked(later, schedule_id="sched_" + "a" * 58))
+    refused = relay.post(PATH, asked(later, schedule_id="sched_" + "a" * 59))
+    newline = relay.post(PATH, asked(later, schedule_id="sched_a\n"))
+
+    assert [201, 422, 422] == [one.status_code for one in (taken, refused, newline)]
+
+
+@pytest.mark.parametrize("ending", ["acknowledge", "retire"])
+def test_longest_reason(relay, later, ending):
+    """A reason has at most 500 characters."""
+    item = relay.post(PATH, asked(later)).json()["item"]
+    path = f"{PATH}/{item['schedule_id']}/{ending}"
+    refused = relay.post(path, {"expected_version": 1, "reason": "r" * 501})
+    taken = relay.post(path, {"expected_version": 1, "reason": "r" * 500})
+
+    assert [422, 200] == [refused.status_code, taken.status_code]
+    assert "r" * 500 == taken.json()["item"]["terminal_reason"]
+
+
+@pytest.mark.parametrize(
+    "query, status",
+    [
+        ("limit=1", 200),
+        ("limit=200", 200),
+        ("limit=0", 422),
+        ("limit=201", 422),
+        ("limit=1e2", 422),
+        ("offset=0", 200),
+        ("offset=10000", 200),
+        ("offset=-1", 422),
+        ("offset=10001", 422),
+        ("task_id=" + "t" * 200, 200),
+        ("task_id=" + "t" * 201, 422),
+        ("subject_kind=user&subject_id=" + "t" * 200, 200),
+        ("subject_kind=user&subject_id=" + "t" * 201, 422),
+        ("limit=" + "9" * 5000, 422),
+    ],
+)
+def test_listing_limits(relay, query, status):
+    """A page has 1 to 200 items and begins at 0 to 10,000; filters are ids."""
+    assert status == relay.get(f"{PATH}?{query}").status_code
+
+
+def test_due_now_is_not_the_future(relay, later):
+    """An item is due in the future: this very second is not."""
+    refused = relay.post(PATH, asked(later, due_at=later(0)))
+
+    assert (422, "due_at_not_future") == (refused.status_code, refused.json()["detail"]["code"])
+
+
+@pytest.mark.parametrize(
+    "due_at", ["2030-02-30T10:00:00Z", "2030-01-01T24:00:00Z", "2030-01-01T10:00:60Z", "0", " "]
+)
+def test_moments_that_are_none(relay, later, due_at):
+    """A time that no calendar or clock shows is refused, and nothing is kept."""
+    refused = relay.post(PATH, asked(later, due_at=due_at))
+
+    assert (422, "due_at") == (refused.status_code, refused.json()["detail"]["field"])
+    assert 0 == relay.get(PATH).json()["total"]
+
+
+def test_one_of_many_patches_wins(relay, later):
+    """Of patches that name one version, one is written and the others hear of a conflict."""
+    relay.post(PATH, asked(later, schedule_id="sched_race"))
+
+    def patch(number):
+        body = {"expected_version": 1, "title": f"title {number}"}
+        return relay("PATCH", f"{PATH}/sched_race", body).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(patch, range(8)))
+
+    assert [200] + [409] * 7 == sorted(statuses)
+    assert 2 == relay.get(f"{PATH}/sched_race").json()["item"]["version"]
+
+
+def test_one_of_many_creations_is_kept(relay, later):
+    """The same creation sent many times at once is one item."""
+    body = asked(later, idempotency_key="once")
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: relay.post(PATH, body), range(8)))
+
+    assert [200] * 7 + [201] == sorted(answer.status_code for answer in answers)
+    assert 1 == len({answer.json()["item"]["schedule_id"] for answer in answers})
+    assert 1 == relay.get(PATH).json()["total"]
+
+
+def test_an_item_that_moves_is_still_found(relay, later):
+    """An item may come to be about something else; its id stays good, its old link does not."""
+    relay.post(PATH, asked(later, schedule_id="sched_m", thread_id="one"))
+    body = {"expected_version": 1, "thread_id": None, "task_id": "中文"}
+    moved = relay("PATCH", f"{PATH}/sched_m", body)
+
+    assert 200 == moved.status_code
+    assert 1 == relay.get(f"{PATH}?task_id=中文").json()["total"]
+    assert 0 == relay.get(f"{PATH}?thread_id=one").json()["total"]
+
+
+@pytest.mark.parametrize("by, status", [("reader", 403), ("unknown", 401)])
+def test_who_may_not_write(relay, later, by, status):
+    """Scheduling needs `write:projects`; reading does not."""
+    assert status == relay.post(PATH, asked(later), by).status_code
+    assert {"reader": 200, "unknown": 401}[by] == relay.get(PATH, by).status_code
+
+
+def test_another_tenant_sees_nothing(served, relay, later):
+    """I6: an id of one tenant means nothing in another."""
+    relay.post(PATH, asked(later, schedule_id="sched_mine", title="canary"))
+    other = served.tenants.tokens("own200")["token:owner"]
+    with served.server.client(headers={"authorization": f"Bearer {other}"}) as client:
+        assert 404 == client.get(f"{PATH}/sched_mine").status_code
+        assert 0 == client.get(PATH).json()["total"]
