@@ -95,7 +95,8 @@ def test_adr_has_one_sentence_a_line(page):
 
 def test_links_lead_somewhere():
     """A relative link in a page points to a file that is there."""
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    # Links among the pages of the site are the builder's to check: some of them are made there.
+    pages = [*ROOT.glob("*.md"), *ADR.glob("*.md"), ROOT / "docs" / "deviations.md"]
     dead = [
         f"{page.relative_to(ROOT)}: {target}"
         for page in pages

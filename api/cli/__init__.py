@@ -5,11 +5,25 @@ and completion in a shell has to be quick.
 """
 
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from api.cli.exits import INTERRUPTED
+
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "Memory": {
+        "remember": ("api.cli.memory:remember_command", "Write what was experienced."),
+        "recall": ("api.cli.memory:recall_command", "Ask: a pack of evidence, cited."),
+        "answer": ("api.cli.memory:answer_command", "Ask: one answer, in quotes."),
+        "why": ("api.cli.memory:why_command", "Tell why something is believed."),
+        "timeline": ("api.cli.memory:timeline_command", "Show what was so, and when."),
+        "tail": ("api.cli.tail:tail_command", "Follow the lifecycle, live."),
+    },
+    "Moving": {
+        "import": ("api.cli.transfer:import_command", "Bring memories over from elsewhere."),
+        "export": ("api.cli.transfer:export_command", "Take a scope out, into a file."),
+    },
     "Operating": {
         "serve": ("api.cli.serve:serve_command", "Run the server on a data directory."),
         "worker": ("api.cli.worker:worker_command", "Do the heavy part for a server."),
@@ -25,6 +39,9 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "projectors": ("api.cli.projectors:projectors_group", "See, retry, rebuild projectors."),
         "audit": ("api.cli.integrity:audit_group", "Prove that nobody touched the audit log."),
         "erasure": ("api.cli.integrity:erasure_group", "See that what was erased is gone."),
+        "token": ("api.cli.token:token_group", "Mint, list and revoke tokens."),
+        "bench": ("api.cli.bench:bench_command", "Measure it on this machine."),
+        "completion": ("api.cli.completion:completion_command", "Make a shell complete this."),
     },
 }
 """Section → command → where it is, and the line of `strata --help` about it."""
@@ -49,6 +66,13 @@ class Strata(click.Group):
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an interrupt has an exit code of its own."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(INTERRUPTED) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table, section by section, without importing anything."""
         del ctx
@@ -57,7 +81,13 @@ class Strata(click.Group):
                 formatter.write_dl([(name, line) for name, (_, line) in part.items()])
 
 
-@click.group(cls=Strata, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Strata,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nBegin with:\n  strata serve\n"
+    '  strata remember "Acme moved to 200 seats"\n'
+    '  strata recall "how many seats?"',
+)
 @click.version_option(package_name="strata-memory", prog_name="strata")
 def main() -> None:
     """Strata: an event-sourced memory engine for AI agents."""

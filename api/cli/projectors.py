@@ -1,32 +1,56 @@
 """What derives the views, and how is it done anew?  `strata rebuild`, `strata projectors`."""
 
-import json
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
-import msgspec
 from rich.table import Table
 
+from api.cli.connect import Place, connected
 from api.cli.directory import readable_errors
-from api.cli.shell import OUT, ask, data_option, json_option, url_option
+from api.cli.shell import OUT, echo_json, examples, json_option, progress_bars
 from engine.admin import list_projectors
 from engine.settings import load_settings
 from engine.upkeep import inspected
 from schemas.caller import Caller
+from strata_client import Client
 
-OPERATOR = Caller(actor="system:cli", tenant="system")
+OPERATOR: Final = Caller(actor="system:cli", tenant="system")
+COLUMNS: Final = ("name", "version", "state", "checkpoint", "lag_entries", "parked")
+_EVERY_S: Final = 0.2
 
 
-@click.command("rebuild")
+@click.command(
+    "rebuild",
+    epilog=examples("strata rebuild", "strata rebuild --data ./data", "strata rebuild --no-wait"),
+)
 @click.option("--ignore-forgets", is_flag=True, help="Derive again what was forgotten; audited.")
-@click.option("--url", default="http://127.0.0.1:3141", show_default=True, help="The server.")
-def rebuild_command(ignore_forgets: bool, url: str) -> None:
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Until they have swapped.")
+@json_option
+@connected
+def rebuild_command(place: Place, ignore_forgets: bool, wait: bool, as_json: bool) -> None:
     """Build every derived view anew beside the old ones; they swap when caught up."""
-    asked = "?ignore_forgets=true" if ignore_forgets else ""
-    with readable_errors():
-        answer = ask(url, "POST", f"/v1/admin/rebuild{asked}")
-    OUT.print(f"{answer['status']}; {len(answer['unparked'])} forgets taken back")
+    with place.client() as client:
+        answer = client.admin.rebuild(ignore_forgets=ignore_forgets)
+        if wait or place.data is not None:
+            _await_views(client, quiet=as_json)
+    if as_json:
+        echo_json(answer)
+    else:
+        OUT.print(f"{answer.status}; {len(answer.unparked)} forgets taken back")
+
+
+def _await_views(client: Client, *, quiet: bool) -> None:
+    """Until no projector rebuilds; the bars show how far each is."""
+    while True:
+        items = client.admin.projectors().items
+        if not any(item.state == "rebuilding" for item in items) or quiet:
+            break
+        time.sleep(_EVERY_S)
+    with progress_bars() as report:
+        for item in items:
+            report(item.name, item.checkpoint, item.checkpoint + item.lag_entries)
 
 
 @click.group("projectors")
@@ -35,49 +59,60 @@ def projectors_group() -> None:
 
 
 @projectors_group.command("list")
-@data_option
-@url_option
 @json_option
-def projectors_list(data: Path | None, url: str | None, as_json: bool) -> None:
+@connected
+def projectors_list(place: Place, as_json: bool) -> None:
     """Every projector: version, state, lag and parked entries."""
-    with readable_errors():
-        items = ask(url, "GET", "/v1/admin/projectors") if url else _list_offline(data)
+    found = _as_left(place.data) if place.data is not None else _asked(place)
     if as_json:
-        click.echo(json.dumps(items))
+        echo_json(found)
         return
     table = Table(box=None, pad_edge=False)
-    columns = ("name", "version", "state", "checkpoint", "lag_entries", "parked")
-    for title in columns:
+    for title in COLUMNS:
         table.add_column(title)
-    for item in items["items"]:
-        table.add_row(*(str(item[title]) for title in columns))
+    for item in found.items:
+        table.add_row(*(str(getattr(item, title)) for title in COLUMNS))
     OUT.print(table)
-    for item in items["items"]:
-        for event in item["parked_events"]:
-            OUT.print(f"parked by {item['name']}: {event}")
+    for item in found.items:
+        for event in item.parked_events:
+            OUT.print(f"parked by {item.name}: {event}")
 
 
-def _list_offline(data: Path | None) -> dict[str, Any]:
-    with inspected(load_settings(flags={"data": data})) as engine:
-        found: dict[str, Any] = msgspec.to_builtins(list_projectors(engine, OPERATOR))
-        return found
+def _asked(place: Place) -> Any:
+    with place.client() as client:
+        return client.admin.projectors()
+
+
+def _as_left(data: Path) -> Any:
+    """As a server left them, or holds them right now: nothing is derived for the looking."""
+    with readable_errors(), inspected(load_settings(flags={"data": data})) as engine:
+        return list_projectors(engine, OPERATOR)
 
 
 @projectors_group.command("retry")
 @click.argument("name")
-@click.option("--url", default="http://127.0.0.1:3141", show_default=True, help="The server.")
-def projectors_retry(name: str, url: str) -> None:
+@json_option
+@connected
+def projectors_retry(place: Place, name: str, as_json: bool) -> None:
     """Take a projector's parked entries back in; its views are rebuilt beside the old ones."""
-    with readable_errors():
-        answer = ask(url, "POST", f"/v1/admin/projectors/{name}/retry")
-    OUT.print(f"{name}: {answer['status']}, {len(answer['unparked'])} entries taken back in")
+    with place.client() as client:
+        answer = client.admin.retry_projector(name)
+    _said(name, answer, as_json=as_json)
 
 
 @projectors_group.command("rebuild")
 @click.argument("name")
-@click.option("--url", default="http://127.0.0.1:3141", show_default=True, help="The server.")
-def projectors_rebuild(name: str, url: str) -> None:
+@json_option
+@connected
+def projectors_rebuild(place: Place, name: str, as_json: bool) -> None:
     """Rebuild a projector's views beside the old ones; they swap when caught up."""
-    with readable_errors():
-        answer = ask(url, "POST", f"/v1/admin/projectors/{name}/rebuild")
-    OUT.print(f"{name}: {answer['status']}")
+    with place.client() as client:
+        answer = client.admin.rebuild_projector(name)
+    _said(name, answer, as_json=as_json)
+
+
+def _said(name: str, answer: Any, *, as_json: bool) -> None:
+    if as_json:
+        echo_json(answer)
+    else:
+        OUT.print(f"{name}: {answer.status}, {len(answer.unparked)} entries taken back in")

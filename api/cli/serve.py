@@ -6,6 +6,7 @@ from typing import Any
 import click
 from rich.table import Table
 
+from api.cli.connect import VARIABLES
 from api.cli.directory import readable_errors
 from api.cli.shell import ERR, OUT, Failure, data_option
 from api.principals import load_principals
@@ -58,7 +59,7 @@ def _print_settings(settings: Settings) -> None:
     ERR.print(table)
     if settings.durability == "buffered":
         ERR.print("[yellow]durability is buffered: a power cut may lose answered writes[/yellow]")
-    for name in unknown_variables():
+    for name in sorted({*unknown_variables()} - {*VARIABLES}):
         ERR.print(f"[yellow]{name} is not a setting; known: {', '.join(ENVIRONMENT.values())}[/]")
 
 

@@ -1,0 +1,111 @@
+"""Does the site hold everything the code has, build without a complaint, and need no network?"""
+
+import html
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from api.cli import COMMANDS
+from api.cli.exits import EXITS
+from api.errors import DOCUMENTATION
+from api.reference import pages
+from api.v1 import ENDPOINTS
+from api.v1.problems import catalogue
+from engine.settings import ENVIRONMENT
+from schemas.lifecycle import EVENT_NAMES
+from schemas.policy import CAPABILITIES
+
+ROOT = Path(__file__).resolve().parents[2]
+LOADED = re.compile(
+    r"""<(?:script|img|iframe|source)[^>]+\bsrc=["']?(?P<src>[^"'\s>]+)"""
+    r"""|<link[^>]+\bhref=["']?(?P<href>[^"'\s>]+)[^>]*>""",
+    re.IGNORECASE,
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """The whole site, built as scripts/docs builds it."""
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", folder],
+        cwd=ROOT,
+        env={"PATH": "", "NO_MKDOCS_2_WARNING": "1", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stderr + done.stdout
+    return folder
+
+
+def text_of(site: Path, page: str) -> str:
+    return html.unescape((site / page).read_text(encoding="utf-8"))
+
+
+def test_every_endpoint_is_on_its_page(site):
+    """An endpoint without a page might as well not be there."""
+    missing = []
+    for endpoint in ENDPOINTS:
+        path = re.sub(r"\{(\w+):\w+\}", r"{\1}", endpoint.path)
+        tag = path.split("/")[2].partition(".")[0]
+        heading = f"{endpoint.method} {path}"
+        page = text_of(site, f"reference/http/{tag}.html")
+        if heading not in page or endpoint.summary not in page:
+            missing.append(heading)
+
+    assert [] == missing
+
+
+@pytest.mark.parametrize("page,names", [
+    ("reference/settings.html", sorted(ENVIRONMENT.values())),
+    ("reference/capabilities.html", sorted(CAPABILITIES)),
+    ("reference/lifecycle.html", list(EVENT_NAMES)),
+    ("reference/errors/index.html", sorted(catalogue())),
+    ("reference/command-line.html", [f"strata {name}" for name in COMMANDS]),
+    ("reference/command-line.html", list(EXITS.values())),
+], ids=["settings", "capabilities", "lifecycle", "errors", "commands", "exits"])  # fmt: skip
+def test_every_name_is_on_its_page(site, page, names):
+    """Settings, capabilities, lifecycle events, error codes, commands: none is left out."""
+    shown = text_of(site, page)
+
+    assert [] == [name for name in names if name not in shown]
+
+
+@pytest.mark.parametrize("code", sorted(catalogue()))
+def test_error_code_has_a_page(code):
+    """A page a code, which agrees with what `documentation` in the envelope leads to."""
+    problem = catalogue()[code]
+    page = pages()[f"reference/errors/{code}.md"]
+
+    assert f"# {code}" == page.splitlines()[0]
+    assert f'"documentation": "{DOCUMENTATION}{code}"' in page
+    assert problem.remedy in page
+    assert str(problem.status) in page
+
+
+def test_pages_need_no_network(site):
+    """Scripts, styles, pictures and fonts come from the site itself."""
+    foreign = set()
+    for page in site.rglob("*.html"):
+        for found in LOADED.finditer(page.read_text(encoding="utf-8")):
+            address = found["src"] or found["href"] or ""
+            is_hint = 'rel="canonical"' in found[0] or "rel=canonical" in found[0]
+            if re.match(r"(https?:)?//", address) and not is_hint:
+                foreign.add(address)
+
+    assert set() == foreign
+
+
+def test_pictures_describe_themselves():
+    """A picture has a title and a description, for who cannot see it, and loads nothing."""
+    for picture in (ROOT / "docs" / "pictures").glob("*.svg"):
+        drawn = picture.read_text(encoding="utf-8")
+
+        assert "<title" in drawn, picture.name
+        assert not re.search(r"""(href|src)=["']https?://|@import|url\(["']?https?:""", drawn), (
+            picture.name
+        )
