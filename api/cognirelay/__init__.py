@@ -4,7 +4,17 @@ One file a topic; each has its `ENDPOINTS`. Paths are as its clients know them; 
 `/cognirelay` is put before them where all surfaces are served together.
 """
 
-from api.cognirelay import continuity, coordination, discovery, graph, mcp, peers, schedule, upkeep
+from api.cognirelay import (
+    context,
+    continuity,
+    coordination,
+    discovery,
+    graph,
+    mcp,
+    peers,
+    schedule,
+    upkeep,
+)
 from api.cognirelay.errors import DIALECT
 from api.endpoint import Endpoint
 
@@ -12,6 +22,7 @@ __all__ = ["DIALECT", "ENDPOINTS"]
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *continuity.ENDPOINTS,
+    *context.ENDPOINTS,
     *schedule.ENDPOINTS,
     *coordination.ENDPOINTS,
     *peers.ENDPOINTS,

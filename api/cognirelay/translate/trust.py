@@ -137,7 +137,9 @@ def compact_signals(
     }
 
 
-def aggregate_signals(each: Sequence[Signals], requested: int, returned: int) -> Signals | None:
+def aggregate_signals(
+    each: Sequence[Signals], requested: int, returned: int, omitted: int
+) -> Signals | None:
     """All capsules of an answer together; None when none has signals."""
     if not each:
         return None
@@ -164,7 +166,7 @@ def aggregate_signals(each: Sequence[Signals], requested: int, returned: int) ->
         "scope_match": {
             "selectors_requested": requested,
             "selectors_returned": returned,
-            "selectors_omitted": requested - returned,
+            "selectors_omitted": omitted,
             "all_returned": requested == returned and requested > 0,
         },
     }
