@@ -21,6 +21,8 @@ _POLL_S: Final = 0.005
 async def rotate(engine: "Engine", tenant_no: int) -> int:
     """Change the wrapping key of a tenant; the generation that is in use from now on."""
     vault = engine.vault
+    if not vault.can_rotate:
+        return 0  # a store in memory, of which nobody has a copy
     async with vault.rotating:
         fresh = await asyncio.to_thread(vault.begin_rotation, tenant_no)
         if fresh is None:

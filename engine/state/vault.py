@@ -230,6 +230,11 @@ class Vault:
             elif self._keyring is not None and not self.tenant(tenant_no).former:
                 self._keyring.destroy_before(tenant_no, generation)
 
+    @property
+    def can_rotate(self) -> bool:
+        """Whether there are wrapping keys to change."""
+        return self._keyring is not None
+
     def begin_rotation(self, tenant_no: int) -> TenantKeys | None:
         """A new wrapping key and a new payload key, durable and not yet in use; then `adopt`.
 

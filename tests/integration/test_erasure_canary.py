@@ -8,16 +8,16 @@ that makes it so is left out once: then it is found.
 import asyncio
 import dataclasses
 import functools
+import threading
 from datetime import UTC, datetime
 
 import msgspec
 import pytest
 
-from engine import erase
 from engine.blobs import upload_blob
 from engine.capture import CaptureRequest, capture
 from engine.engine import open_engine, open_stores
-from engine.erase import PHASES, get_erasure, start_erasure
+from engine.erase import PHASES, cancel_erasure, get_erasure, start_erasure
 from engine.exports import get_export, start_export
 from engine.intake import UploadRequest
 from engine.jobs import find_job
@@ -27,9 +27,11 @@ from engine.layers.understanding import ConceptsRequest, list_concepts
 from engine.proof import look_through, prove
 from engine.read import EventsRequest, get_event, list_events
 from engine.settings import Settings
+from engine.state.keyring import Keyring
 from engine.state.kv import StoreError
 from engine.state.rocks import RocksKV
 from engine.upkeep import RestoreRequest, backup, inspected, restore, verify
+from schemas import limits
 from schemas.caller import Caller
 from schemas.entry import Annotation
 from schemas.envelope import Envelope
@@ -266,21 +268,27 @@ async def test_it_cannot_be_read_from_a_backup_from_before(tmp_path):
     assert verify(there, silent, replay=True, scratch=tmp_path).is_good
 
 
-@on_a_loop
-async def test_without_the_change_of_keys_a_backup_from_before_gives_it_back(tmp_path, monkeypatch):
-    """The key that wraps the tenant's keys is what holds older backups shut."""
-    folder, older = tmp_path / "data", tmp_path / "older"
-    await told(folder)
-    backup(settings_for(folder), older, silent)
+class Hoarder(Keyring):
+    """A ring that keeps every key it ever had."""
 
-    async def left_out(*_):
+    def destroy_before(self, tenant_no, generation):
         """Not now."""
 
-    monkeypatch.setattr(erase, "rotate", left_out)
-    await erased_in(folder)
-    there = brought_back(older, tmp_path / "there", keys=folder / "keys")
 
-    assert [] == found_in(folder)
+@on_a_loop
+async def test_without_the_change_of_keys_a_backup_from_before_gives_it_back(tmp_path):
+    """The key that wraps the tenant's keys is what holds older backups shut."""
+    settings, older = settings_for(tmp_path / "data"), tmp_path / "older"
+    await told(settings.data)
+    backup(settings, older, silent)
+    stores = open_stores(settings)
+    kept = dataclasses.replace(stores, keyring=Hoarder(settings.data / "keys" / "tenants"))
+    async with open_engine(settings, stores=kept) as engine:
+        engine.indexer.retired_s = 0.05
+        await erased(engine)
+    there = brought_back(older, tmp_path / "there", keys=settings.data / "keys")
+
+    assert [] == found_in(settings.data)
     assert [] != found_in(there.data)
 
 
@@ -356,20 +364,6 @@ async def test_killed_at_a_boundary_of_phases(tmp_path, phase):
     assert [] == found_in(folder)
 
 
-class Step(asyncio.Event):
-    """A place where an erasure waits until it is let go on."""
-
-    def __init__(self):
-        super().__init__()
-        self.reached = asyncio.Event()
-
-    async def pause(self, done, *given):
-        """Do it, say so, and wait."""
-        await done(*given)
-        self.reached.set()
-        await self.wait()
-
-
 class Summary:
     """A proposal of what a model wrote of a concept."""
 
@@ -423,41 +417,64 @@ def concepts(engine):
     return list_concepts(engine, ALICE, ConceptsRequest(scope=SCOPE)).value.items
 
 
+class Gated:
+    """A store whose first rewriting of payloads waits until it is let go on."""
+
+    def __init__(self, kv):
+        self._kv = kv
+        self.reached, self.open = threading.Event(), threading.Event()
+
+    def __getattr__(self, name):
+        return getattr(self._kv, name)
+
+    def compact(self, family, *given):
+        """Rewrite; payloads wait."""
+        if family == "payload":
+            self.reached.set()
+            assert self.open.wait(60)
+        self._kv.compact(family, *given)
+
+
 @pytest.mark.parametrize("is_killed", [False, True])
 @on_a_loop
-async def test_cancelled_after_a_part(tmp_path, monkeypatch, is_killed):
+async def test_cancelled_after_a_part(tmp_path, is_killed):
     """What was named is out of every file, and told in one audit row; the rest stays."""
-    folder = tmp_path / "data"
-    step, redact = Step(), erase.redact
-    monkeypatch.setattr("schemas.limits.FORGET_STEP", 2)
-    monkeypatch.setattr(erase, "redact", lambda *given: step.pause(redact, *given))
-    async with open_engine(settings_for(folder)) as engine:
+    settings = settings_for(tmp_path / "data")
+    stores = open_stores(settings)
+    gate = Gated(stores.kv)
+    many = limits.FORGET_STEP + 2
+    async with open_engine(settings, stores=dataclasses.replace(stores, kv=gate)) as engine:
         engine.indexer.retired_s = 0.05
-        events = await tell(engine)
+        first = said(SCOPE, "first", {"kind": "text", "text": f"My dog is {CANARY}."})
+        asked = [first] + [
+            said(SCOPE, f"k{at}", {"kind": "text", "text": f"note {at}"}) for at in range(many - 1)
+        ]
+        receipts = await asyncio.gather(*(capture(engine, ALICE, one) for one in asked))
+        await engine.lifecycle.wait("consolidated", many, 60)
         begun = (await start_erasure(engine, ALICE, ErasureRequest(scope=SCOPE))).receipt
-        await step.reached.wait()
-        stopped = await erase.cancel_erasure(engine, ALICE, begun.erasure_id)
+        await until(gate.reached.is_set)
+        stopped = await cancel_erasure(engine, ALICE, begun.erasure_id)
         if is_killed:
             await engine.jobs.stop()
-        step.set()
+        gate.open.set()
         if not is_killed:
             await until(lambda: find_job(engine, ALICE, begun.erasure_id).is_over)
-    monkeypatch.undo()
-    async with open_engine(settings_for(folder)) as engine:
+    async with open_engine(settings) as engine:
         engine.indexer.retired_s = 0.05
         await until(lambda: find_job(engine, ALICE, begun.erasure_id).is_over)
         state = get_erasure(engine, ALICE, begun.erasure_id)
         rows = gdpr_rows(engine)
         left = list_events(engine, ALICE, EventsRequest(scope=SCOPE)).value.items
-    proof = prove(settings_for(folder), begun.erasure_id, ["My dog is called"])
+    proof = prove(settings, begun.erasure_id, [CANARY])
 
     assert stopped.cancellation_accepted
-    assert ("cancelled", 2) == (state.status, state.progress["deleted_events"])
-    assert set(events[2:5]) == {event.id for event in left}
+    assert ("cancelled", limits.FORGET_STEP) == (state.status, state.progress["deleted_events"])
+    last = sorted(receipts, key=lambda receipt: receipt.wal_offset)[-2:]
+    assert {receipt.event_id for receipt in last} == {event.id for event in left}
     assert 1 == len(rows)
     assert state.audit_id is not None
     assert proof.holds, proof
-    assert verify(settings_for(folder), silent, replay=True, scratch=tmp_path).is_good
+    assert verify(settings, silent, replay=True, scratch=tmp_path).is_good
 
 
 def gdpr_rows(engine):
