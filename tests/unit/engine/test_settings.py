@@ -41,6 +41,12 @@ def test_defaults_need_nothing():
         ("durability", "buffered", "buffered"),
         ("disk_low_water_mb", "16", 16),
         ("ballast_mb", "0", 0),
+        ("schedule_due_limit", "1", 1),
+        ("schedule_due_limit", "100", 100),
+        ("schedule_upcoming_limit", "0", 0),
+        ("schedule_upcoming_limit", "100", 100),
+        ("schedule_upcoming_window_hours", "1", 1),
+        ("schedule_upcoming_window_hours", "720", 720),
     ],
 )
 def test_the_environment_sets_it(name, text, expected):
@@ -88,6 +94,11 @@ def test_an_empty_variable_is_not_set():
         ({}, {"disk_low_water_mb": "x"}, "--disk-low-water-mb: 'x' is not a whole number"),
         ({"CORTEX_DURABILITY": "maybe"}, {}, "CORTEX_DURABILITY: durability is fsync or buffered"),
         ({"CORTEX_DEPLOYMENT_PRESET": "x"}, {}, "CORTEX_DEPLOYMENT_PRESET: no preset 'x'; one of"),
+        ({"COGNIRELAY_SCHEDULE_DUE_LIMIT": "0"}, {}, "DUE_LIMIT: 0 is not 1 to 100"),
+        ({"COGNIRELAY_SCHEDULE_DUE_LIMIT": "101"}, {}, "DUE_LIMIT: 101 is not 1 to 100"),
+        ({"COGNIRELAY_SCHEDULE_UPCOMING_LIMIT": "101"}, {}, "LIMIT: 101 is not 0 to 100"),
+        ({"COGNIRELAY_SCHEDULE_UPCOMING_WINDOW_HOURS": "0"}, {}, "HOURS: 0 is not 1 to 720"),
+        ({"COGNIRELAY_SCHEDULE_UPCOMING_WINDOW_HOURS": "721"}, {}, "HOURS: 721 is not 1 to 720"),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_name(environment, flags, message):
