@@ -61,6 +61,7 @@ def work_health(engine: "Engine") -> WorkHealth:
         jobs=sum(not row.is_over for row in rows),
         dead_letters=len(dead),
         dead_letter_jobs=dead[: limits.DEAD_LETTERS_SHOWN],
+        chores=engine.keeper.schedule.health(),
     )
 
 

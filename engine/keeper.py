@@ -1,12 +1,14 @@
-"""Who does the recurring chores?  Anchors, disk, syncs, pruning, ticks, the loop's pulse."""
+"""Who does the recurring chores?  Anchors, disk, syncs, ticks, pruning, retention, a scrub."""
 
 import asyncio
 
 from engine.commit import Committer
 from engine.daemon import Daemon
 from engine.disk import Disk
+from engine.schedule import Chore, Schedule
 from engine.state.anchors import Anchor, Anchors
-from engine.state.kv import StoreError
+from engine.state.integrity import check_stretch
+from engine.state.kv import CorruptStore, StoreError
 from engine.state.names import TENANT
 from engine.ticks import Ticks
 from schemas import limits
@@ -38,6 +40,9 @@ class Keeper:
         self.anchors = anchors
         self.disk = disk
         self.ticks = Ticks(committer, daemon.unit)
+        self.scrubbed = 0
+        """How far the log was read again, since it was last begun from its first entry."""
+        self.schedule = Schedule(self._clock, self._chores())
         self.loop_lag_ms = 0.0
         self.failure: str | None = None
         self._task: asyncio.Task[None] | None = None
@@ -57,10 +62,26 @@ class Keeper:
         await self._log.sync_buffered()
         await self._anchor(force=True)
 
+    def _chores(self) -> list[Chore]:
+        async def watch_disk() -> None:
+            self._watch_disk()
+
+        return [
+            Chore("disk", limits.DISK_LOOK_S, watch_disk),
+            Chore("ticks", limits.TICK_S, self.ticks.look),
+            Chore("prune", limits.PRUNE_S, lambda: asyncio.to_thread(self.prune)),
+            # A server that never runs for an hour keeps its retention all the same.
+            Chore(
+                "retention",
+                limits.RETAIN_S,
+                lambda: asyncio.to_thread(self._trail.prune),
+                first_s=limits.PRUNE_S,
+            ),
+            Chore("scrub", limits.SCRUB_S, lambda: asyncio.to_thread(self.scrub)),
+        ]
+
     async def _run(self) -> None:
-        disk_at = prune_at = tick_at = self._clock.elapsed_s()
-        # A server that never runs for an hour keeps its retention all the same.
-        retain_at = prune_at - _RETAIN_S + _PRUNE_S
+        self.schedule.start()
         while True:
             before = self._clock.elapsed_s()
             await asyncio.sleep(_TICK_S)
@@ -71,18 +92,7 @@ class Keeper:
             try:
                 await self._log.sync_buffered()
                 await self._anchor()
-                if now - disk_at >= _DISK_S:
-                    disk_at = now
-                    self._watch_disk()
-                if now - tick_at >= limits.TICK_S:
-                    tick_at = now
-                    await self.ticks.look()
-                if now - prune_at >= _PRUNE_S:
-                    prune_at = now
-                    await asyncio.to_thread(self.prune)
-                if now - retain_at >= _RETAIN_S:
-                    retain_at = now
-                    await asyncio.to_thread(self._trail.prune)
+                await self.schedule.run_due()
             except (StoreError, OSError) as error:
                 # Anchors and pruning are chores, but a store that fails them is not to be trusted.
                 self.failure = f"a chore failed: {error}"
@@ -107,6 +117,16 @@ class Keeper:
         self._committer.refusal = "the disk is nearly full" if low else None
         if not low:
             self.disk.lay_ballast()
+
+    def scrub(self) -> None:
+        """Read the next stretch of the log again: damage to what nobody reads is found, too."""
+        start = max(self.scrubbed, self._log.base_offset)
+        start = start if start < self._log.head() else self._log.base_offset
+        try:
+            self.scrubbed = check_stretch(self._log, start, limits.SCRUB_ENTRIES)
+        except CorruptStore:
+            # Somebody may just have been erasing it; damage is there the second time, too.
+            self.scrubbed = check_stretch(self._log, start, limits.SCRUB_ENTRIES)
 
     def prune(self) -> None:
         """Drop announcements older than the buffer, and the far end of the change feed."""

@@ -100,6 +100,10 @@ class _Collector:
             seen.add_metric([worker.name], worker.seen_s)
         yield seen
         yield _gauge("strata_workers", "Workers that beat.", len(workers))
+        ran = CounterMetricFamily("strata_chore_runs", "Recurring work done.", labels=["chore"])
+        for chore in engine.keeper.schedule.chores:
+            ran.add_metric([chore.name], chore.ran)
+        yield ran
 
     def _indexes(self) -> Iterator[Metric]:
         index = self._engine.indexer.health()

