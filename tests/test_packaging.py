@@ -4,11 +4,15 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
+
+from engine.settings import ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("schemas", "projectors", "engine", "api")
@@ -86,6 +90,42 @@ def test_compose_has_a_server_and_redis_for_workers():
 
     assert {"server"} == plain
     assert "redis" in workers
+
+
+def test_compose_has_two_workers_that_hold_nothing():
+    """They know server, Redis and token as the server does, and have neither data nor a port."""
+    services = compose()["services"]
+    worker, server = services["worker"], services["server"]
+    shared = ("CORTEX_REDIS_URL", "CORTEX_WORKER_TOKEN", "CORTEX_LLM_URL", "CORTEX_LLM_MODEL")
+
+    assert ["workers"] == worker["profiles"]
+    assert 2 == worker["deploy"]["replicas"]
+    assert ["strata", "worker"] == worker["command"]
+    assert {"volumes", "ports"}.isdisjoint(worker)
+    assert server["image"] == worker["image"]
+    assert "http://server:3141" == worker["environment"]["CORTEX_SERVER_URL"]
+    assert [server["environment"][name] for name in shared] == [
+        worker["environment"][name] for name in shared
+    ]
+    assert "redis://redis:6379/0" in worker["environment"]["CORTEX_REDIS_URL"]
+
+
+def test_compose_file_is_one():
+    """As docker compose itself reads it, where that is installed; every setting is known."""
+    services = compose()["services"].values()
+    names = {name for service in services for name in service.get("environment", ())}
+    assert set() == names - set(ENVIRONMENT.values())
+    command = ["docker", "compose"]
+    if shutil.which("docker") is None or _run([*command, "version"]).returncode != 0:
+        return
+    told = _run([*command, "--profile", "workers", "config", "--services"])
+
+    assert 0 == told.returncode, told.stderr
+    assert {"server", "worker", "redis"} == set(told.stdout.split())
+
+
+def _run(command):
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_compose_publishes_on_loopback_only():
