@@ -7,7 +7,8 @@ owner; who may see one is decided by the peers it names, after policy has had it
 from collections.abc import Callable
 from typing import Any, Final
 
-from api.cognirelay.access import SURFACE, is_admin, need, peer_of, slug
+from api.cognirelay.access import SURFACE, is_admin, need, peer_of
+from api.cognirelay.continuity import subject_of
 from api.cognirelay.errors import DIALECT, refuse
 from api.cognirelay.homes import commit_of, home_of
 from api.cognirelay.translate import coordination as translate
@@ -61,23 +62,16 @@ async def _create_handoff(call: Call) -> Reply:
     need(call, _WRITE)
     asked, me = shapes.CREATE_HANDOFF.filled(call.body), _me(call)
     translate.check_handoff(asked)
+    subject = subject_of(asked)
 
     def make(held: Held) -> Row:
         translate.check_peer(_look(held), asked["recipient_peer"])
-        path, capsule = _active_capsule(held, asked["subject_kind"], asked["subject_id"])
-        return translate.new_handoff(asked, capsule, path, me)
+        capsule = active(held.get(CAPSULE_KIND, subject.key))
+        if capsule is None:
+            raise refuse(404, "Continuity capsule not found")
+        return translate.new_handoff(asked, capsule, subject.path, me)
 
-    subject = {name: asked[name] for name in ("subject_kind", "subject_id")}
-    return await _made(call, HANDOFF, home_of(subject, me.peer), make)
-
-
-def _active_capsule(held: Held, kind: str, subject_id: str) -> tuple[str, Row]:
-    """Where the subject's capsule is said to lie, and what it holds now."""
-    name = f"{kind}-{slug(subject_id)}"
-    capsule = active(held.get(CAPSULE_KIND, name))
-    if capsule is None:
-        raise refuse(404, "Continuity capsule not found")
-    return f"memory/continuity/{name}.json", capsule
+    return await _made(call, HANDOFF, subject.scope, make)
 
 
 async def _consume_handoff(call: Call) -> Reply:
