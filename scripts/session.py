@@ -74,7 +74,7 @@ def recorded() -> dict[str, str]:
             }
         finally:
             server.terminate()
-            server.wait(30)
+            server.communicate(timeout=30)
 
 
 def _environment(**more: str) -> dict[str, str]:

@@ -63,7 +63,9 @@ def test_licence_is_apache():
     assert "Version 2.0, January 2004" in text
 
 
-@pytest.mark.parametrize("name", ["setup", "run", "check", "test", "bench", "schemas", "docs", "session"])
+@pytest.mark.parametrize(
+    "name", ["setup", "run", "check", "test", "bench", "schemas", "docs", "session", "newcomer"]
+)
 def test_script_is_ready(name):
     """A script can be started as it is, and stops at the first thing that fails."""
     path = ROOT / "scripts" / name

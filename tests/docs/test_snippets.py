@@ -28,7 +28,7 @@ ELSEWHERE = ("docs/adr/", "docs/deviations.md")
 LANGUAGES = {"sh", "python", "json", "yaml", "text"}
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for path in (ROOT / "docs").rglob("*.md")
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     if not path.relative_to(ROOT).as_posix().startswith(ELSEWHERE)
 )
 _SHELL_S = 120
@@ -79,7 +79,7 @@ def reader(docs_server, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith(("CORTEX_", "STRATA_"))]:
         monkeypatch.delenv(name)
-    for name in ("CORTEX_URL", "STRATA_URL"):
+    for name in ("CORTEX_URL", "STRATA_URL", "STRATA"):
         monkeypatch.setenv(name, docs_server.url)
     small = {"CORTEX_BALLAST_MB": "1", "CORTEX_DISK_LOW_WATER_MB": "16", "COLUMNS": "120"}
     for name, value in small.items():
@@ -141,7 +141,7 @@ def test_snippets_run_as_written(page, reader):
             yaml.safe_load(block.code)
 
 
-@pytest.mark.parametrize("page", [*PAGES, "README.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_fences_say_what_they_hold(page):
     """A block of a language that nobody runs or reads would be a snippet that nobody tests."""
     strange = {block.language for block in blocks_of(page)} - LANGUAGES
