@@ -47,8 +47,10 @@ from engine.state.prescan import find_first_bad, refuse_damage
 
 _MIB = 1024 * 1024
 _BLOCK_CACHE_BYTES = 64 * _MIB
-# Set by us: a log of this size replays in about two seconds after a crash.
-_WAL_BYTES_MAX = 256 * _MIB
+# Set by us: a log of this size replays in about a second after a crash.
+_WAL_BYTES_MAX = 128 * _MIB
+# Of all families together: there are dozens, and each would fill a buffer of its own.
+_BUFFER_COUNT_MAX = 2
 _BLOOM_BITS_PER_KEY = 10
 _BACKGROUND_JOB_COUNT = 2
 _INFO_LOG_COUNT = 4
@@ -251,6 +253,7 @@ class RocksKV:
         options.create_missing_column_families(not self._is_read_only)
         options.set_block_based_table_factory(table)
         options.set_write_buffer_size(self._buffer_bytes)
+        options.set_db_write_buffer_size(self._buffer_bytes * _BUFFER_COUNT_MAX)
         options.set_compression_type(rocksdict.DBCompressionType.lz4())
         options.set_bottommost_compression_type(rocksdict.DBCompressionType.zstd())
         options.set_max_total_wal_size(_WAL_BYTES_MAX)
