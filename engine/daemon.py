@@ -180,28 +180,40 @@ class Daemon:
             raise StoreError(f"the log has failed: {self._log.failure}")
         is_idle = self.unit.state.building is None and self.unit.cursor >= self._rebuild_after
         if self._rebuild.is_set() and is_idle:
+            self.unit.keeps_up = False
             self.unit.begin_build()
             self._rebuild.clear()
             if self.unit.needs_build():
                 self._rebuild.set()  # asked for again meanwhile
             self._learn_skips()
-        cursor, head = self.unit.cursor, self._log.head()
-        if self.unit.state.building is not None and cursor >= min(self.unit.state.announced, head):
+        head = self._choose()
+        cursor, is_building = self.unit.cursor, self.unit.target == self.unit.state.building
+        if is_building and cursor >= min(self.unit.state.announced, head):
             self._finish_build()
             return True
-        if cursor >= head:
-            if self.ahead is not None:
-                self.ahead.look_ahead(cursor, head)
-            return False
-        if self.ahead is not None:
+        if self.ahead is not None and not self.unit.keeps_up:
             self.ahead.look_ahead(cursor, head)
-        rows = self._log.read(cursor + 1, self._batch_entries)
+        if cursor >= head:
+            return False
+        rows = self._log.read(cursor + 1, min(self._batch_entries, head - cursor))
         outcomes, overlay, failed = self._fold(rows)
         if outcomes and not self._write(outcomes, overlay):
             return True
         if failed is not None:
             self._retry_or_park(failed)
         return bool(outcomes) or failed is not None
+
+    def _choose(self) -> int:
+        """Which generation moves now, and up to where.
+
+        While rows are built anew by the same projectors, those that are read keep up, and come
+        first: a rebuild after a redaction delays nobody. The new ones never pass them, so that
+        every stage is announced by what can be read.
+        """
+        unit, head = self.unit, self._log.head()
+        is_beside = unit.state.building is not None and unit.is_current()
+        unit.keeps_up = is_beside and unit.state.checkpoint < head
+        return min(head, unit.state.checkpoint) if is_beside and not unit.keeps_up else head
 
     def _fold(self, rows: list[Row]) -> tuple[list[Outcome], Overlay, ProjectorFailed | None]:
         """Fold rows until one fails or the batch is full by bytes or time."""
@@ -232,8 +244,9 @@ class Daemon:
             with self._lifecycle.order:
                 batch = self._kv.batch()
                 after = self.unit.write(batch, overlay.pending, checkpoint)
-                for outcome in outcomes:
-                    self._feed(batch, outcome)
+                if self.unit.target == self.unit.state.generation or not self.unit.is_current():
+                    for outcome in outcomes:
+                        self._feed(batch, outcome)
                 fresh = [outcome for outcome in outcomes if outcome.entry.offset > announced]
                 waiting = self.announcer.told(batch, fresh) if fresh else None
                 token = self._lifecycle.seal(batch)
@@ -243,7 +256,8 @@ class Daemon:
         self.announcer.sync()
         self.processed_entries += len(outcomes)
         self._batch_ended_s = self._clock.elapsed_s()
-        self._drop_skips(checkpoint)
+        building = self.unit.state.building
+        self._drop_skips(checkpoint if building is None else self.unit.state.building_checkpoint)
         self._lifecycle.release(token, self.announcer.marks(self.unit.state.announced))
         if waiting is not None:
             self.announcer.written(waiting, checkpoint)
@@ -269,8 +283,11 @@ class Daemon:
             self._kv.write(batch)
 
     def _finish_build(self) -> None:
+        # What the indexes have not followed they still need: the rows that were read kept up.
+        is_followed = self.announcer.waits_for_index and self.unit.is_current()
+        end = (self.announcer.followed + 1).to_bytes(8, "big") if is_followed else b"\xff" * 9
         batch = self._kv.batch()
-        batch.delete_range("feed", b"", b"\xff" * 9)
+        batch.delete_range("feed", b"", end)
         self._kv.write(batch)
         self.unit.swap()
 

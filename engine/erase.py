@@ -305,7 +305,7 @@ async def _delete(job: Job, plan: Plan) -> None:
     """A directive for a part, then its payloads, part by part: a kill leaves whole parts."""
     engine = job.engine
     events, records = list(plan.events(engine)), list(plan.found.records.values())
-    step = limits.FORGET_STEP
+    step, most = limits.FORGET_STEP, max(len(events), len(records))
     counts = msgspec.to_builtins(plan.found.counts(with_events=True))
     for at, kept in await _parts(job, plan, [event.event_id for event in events]):
         command = Forget(
@@ -320,9 +320,9 @@ async def _delete(job: Job, plan: Plan) -> None:
         )
         entry: Entry = await engine.committer.submit(_Naming(job, command))
         await engine.lifecycle.wait("extracted", entry.offset, limits.FORGET_WAIT_S)
-        await redact(engine, job.caller, entry)
+        await redact(engine, job.caller, entry, is_last=at + step >= most)
         done = _counts(engine, entry.tenant_no, job.id)
-        share = 30 + 40 * (at + step) // max(len(events), len(records), 1)
+        share = 30 + 40 * (at + step) // most
         place = job.row.position
         await job.move(min(share, 70), 100, phase="delete", counts=done, position=place)
 

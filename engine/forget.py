@@ -367,7 +367,7 @@ async def _carry_out(
     if command.cascade != "derived_only":
         for entry in entries:
             if engine.kv.get("meta", erasure_due(entry.offset)) is not None:
-                await redact(engine, caller, entry)
+                await redact(engine, caller, entry, is_last=entry is entries[-1])
     is_reversible = command.cascade == "derived_only"
     until = entries[0].recorded_at + timedelta(seconds=limits.FORGET_REVERT_S)
     counts = msgspec.convert(command.counts, LayerCounts)

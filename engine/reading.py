@@ -83,6 +83,8 @@ class ReadAhead:
 
     def find(self, entry: Entry) -> Extraction | None:
         """What an entry says, if it was read ahead; None has it read here."""
+        if self._ahead and self._ahead[-1].last < entry.offset:
+            return None  # far beyond: of rows that keep up while others are built
         while self._ahead and self._ahead[0].last < entry.offset:
             self._ahead.popleft()
         if not self._ahead or self._ahead[0].first > entry.offset:

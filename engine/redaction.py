@@ -30,15 +30,16 @@ def command_of(entry: Entry) -> Forget:
     return entry.body.command
 
 
-async def redact(engine: "Engine", caller: Caller, entry: Entry) -> None:
-    """Destroy the payloads a directive names, and what only they held up; then rebuild."""
+async def redact(engine: "Engine", caller: Caller, entry: Entry, *, is_last: bool = True) -> None:
+    """Destroy the payloads a directive names, and what only they held up; at last rebuild."""
     command = command_of(entry)
     offsets = [offset for event in command.events for offset in event.offsets]
     await asyncio.to_thread(_destroy, engine, entry.tenant_no, offsets)
     for blob_id in sorted({blob for event in command.events for blob in event.blobs}):
         await release_blob(engine, caller, entry.tenant_no, blob_id)
     engine.packs.drop(lambda tenant, _: tenant == entry.tenant)
-    engine.daemon.request_rebuild()
+    if is_last:
+        engine.daemon.request_rebuild()
     batch = engine.kv.batch()
     batch.delete("meta", erasure_due(entry.offset))
     engine.kv.write(batch)

@@ -62,10 +62,12 @@ class Unit:
             for projector in self.projectors
             for table, kind in projector.tables.items()
         }
-        self._remembered: Remembered | None = None
+        self._remembered: dict[int, Remembered] = {}
         self._rows: Rows | None = None
         row = kv.get("meta", self._state_key())
         self.state = _decode_state(row) if row is not None else UnitState()
+        self.keeps_up = False
+        """While a generation is built: whether the one that is read is moved just now."""
 
     def _state_key(self) -> bytes:
         return b"unit." + self.name.encode()
@@ -138,9 +140,15 @@ class Unit:
     # ── writing ──────────────────────────────────────────────────────────────────────────────
 
     @property
+    def target(self) -> int:
+        """The generation that moves: the one being built, if any, or the one that keeps up."""
+        building = self.state.building
+        return self.state.generation if building is None or self.keeps_up else building
+
+    @property
     def cursor(self) -> int:
-        """The last offset folded into the generation that moves: the one being built, if any."""
-        if self.state.building is not None:
+        """The last offset folded into the generation that moves."""
+        if self.target == self.state.building:
             return self.state.building_checkpoint
         return self.state.checkpoint
 
@@ -148,7 +156,7 @@ class Unit:
         self, batch: Batch, pending: dict[tuple[int, str, bytes], Any], checkpoint: int
     ) -> UnitState:
         """Put pending rows and the checkpoint into one batch; `commit` after it is written."""
-        generation = self.state.building or self.state.generation
+        generation = self.target
         for (tenant_no, table, key), value in pending.items():
             family = family_of(self.owner[table], generation)
             place = row_key(tenant_no, table, key)
@@ -157,7 +165,7 @@ class Unit:
             else:
                 batch.put(family, place, _pack(value))
         announced = max(self.state.announced, checkpoint)
-        if self.state.building is not None:
+        if generation == self.state.building:
             after = msgspec.structs.replace(
                 self.state, building_checkpoint=checkpoint, announced=announced
             )
@@ -172,10 +180,13 @@ class Unit:
 
     def remembering(self) -> "Remembered":
         """What this unit's only writer sees, with the rows it saw lately kept decoded."""
-        generation = self.state.building or self.state.generation
-        if self._remembered is None or self._remembered.generation != generation:
-            self._remembered = Remembered(self.moving(), generation)
-        return self._remembered
+        found = self._remembered.get(self.target)
+        if found is None:
+            in_use = (self.state.generation, self.state.building)
+            kept = {at: rows for at, rows in self._remembered.items() if at in in_use}
+            found = kept[self.target] = Remembered(self.moving())
+            self._remembered = kept
+        return found
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────
 
@@ -223,7 +234,7 @@ class Unit:
 
     def moving(self) -> "Rows":
         """What projectors see: the generation that is being written."""
-        return Rows(self, self.state.building or self.state.generation)
+        return Rows(self, self.target)
 
     def families(self) -> list[str]:
         """The families that are served."""
@@ -280,11 +291,10 @@ class Remembered:
     becomes the old one, and what nobody asked for since goes.
     """
 
-    def __init__(self, rows: Rows, generation: int) -> None:
+    def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._young: dict[tuple[int, str, bytes], Any] = {}
         self._old: dict[tuple[int, str, bytes], Any] = {}
-        self.generation = generation
 
     def get(self, tenant_no: int, table: str, key: bytes) -> Any | None:
         """The row's value, or None; that there is none is remembered as well."""

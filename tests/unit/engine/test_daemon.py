@@ -15,6 +15,7 @@ from engine.state.names import TENANT
 from engine.watch import Cancellation, CancelRequest, cancel, get_memory_event
 from projectors.base import Close, Projector
 from schemas import limits
+from schemas.errors import Unavailable
 from schemas.lifecycle import STAGE_ORDER
 
 STAGES = list(STAGE_ORDER[:4])
@@ -491,6 +492,52 @@ async def test_a_crash_at_any_operation_of_a_rebuild(rig):
             assert 5 == len(families(engine.kv)), after
             assert [len(rows) for rows in expected.values()] == [len(r) for r in found.values()]
             assert rig.replayed(engine, site.projection) == found
+        if finished:
+            break
+    assert finished
+
+
+async def test_rows_that_are_read_keep_up_with_a_rebuild(rig):
+    """The same projectors build anew: what arrives meanwhile is derived and announced at once."""
+    async with rig.Site(rig.projection(), batch_entries=2) as site:
+        engine = await filled(rig, site)
+        rebuild_projector(engine, rig.ALICE, "ledger")
+        await site.step()
+        late = await rig.post(engine, "late")
+        await site.step()
+
+        assert engine.daemon.is_rebuilding
+        assert STAGES == rig.names_of(rig.announcements(engine), late.event_id)
+        assert engine.log.head() == engine.staged.state.checkpoint
+        assert 2 == engine.staged.state.building_checkpoint
+        told = rig.announcements(engine)
+        await site.settle()
+        assert not engine.daemon.is_rebuilding
+        assert told == rig.announcements(engine)
+        assert rig.replayed(engine, site.projection) == rig.kept(engine)
+
+
+async def test_a_crash_at_any_operation_while_rows_keep_up(rig):
+    """Entries come in between the steps of a rebuild, and the power fails: nothing differs."""
+    for after in range(60):
+        async with rig.Site(rig.projection(), batch_entries=2) as site:
+            engine = await filled(rig, site)
+            site.mains.trip(after)
+            with suppress(StoreError, Unavailable):
+                rebuild_projector(engine, rig.ALICE, "ledger")
+                for number in range(3):
+                    await site.step()
+                    await rig.post(engine, f"late{number}")
+                await site.settle()
+            finished = not site.mains.is_off
+            await site.kill(power_cut=True)
+            engine = await site.open()
+            await site.settle()
+
+            assert rig.replayed(engine, site.projection) == rig.kept(engine), after
+            for row in engine.log.read(1, 100):
+                event_id = engine.entry_of(row).event_id
+                assert STAGES == rig.names_of(rig.announcements(engine), event_id), after
         if finished:
             break
     assert finished
