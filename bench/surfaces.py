@@ -34,14 +34,17 @@ _GAIN: Final = 20.0
 _EPOCH: Final = datetime(2024, 1, 1, tzinfo=UTC)
 
 ORIGINAL_MS: Final = {
-    "upsert, new subject": 79.0,
-    "upsert, same subject": 158.0,
+    "list, sort=salience": 76.0,
     "read, view=startup": 19.0,
     "context/retrieve": 16.0,
-    "list, sort=salience": 76.0,
+    "upsert, same subject": 158.0,
+    "upsert, new subject": 79.0,
     "schedule create": 49.0,
 }
-"""The original's p50 in milliseconds, one run on a shared machine of two cores: read as ratios."""
+"""The original's p50 in milliseconds, one run on a shared machine of two cores: read as ratios.
+
+In this order, because reads look at all capsules there are, and upserts make thousands.
+"""
 STEPS: Final = len(ORIGINAL_MS) + 1
 
 Request = tuple[str, dict[str, Any]]
@@ -165,26 +168,23 @@ def _one_subject(caller: Client) -> Iterator[Request]:
 
 
 def _reads(caller: Client) -> Iterator[Request]:
-    _post(caller, _upsert("read", 0))
-    body = {"subject_kind": "thread", "subject_id": "read", "view": "startup"}
+    del caller
+    body = {"subject_kind": "thread", "subject_id": "listed-1", "view": "startup"}
     return itertools.repeat(("/v1/continuity/read", body))
 
 
 def _orientations(caller: Client) -> Iterator[Request]:
-    _post(caller, _upsert("oriented", 0))
-    subject = {"subject_kind": "thread", "subject_id": "oriented"}
+    del caller
+    subject = {"subject_kind": "thread", "subject_id": "listed-1"}
     body = {"task": "go on with the rollout to the second region", **subject}
     return itertools.repeat(("/v1/context/retrieve", body))
 
 
 def _listings(caller: Client) -> Iterator[Request]:
-    """As many capsules as the original had, of a kind that no other turn writes."""
+    """As many capsules as the original had."""
     for number in range(_LISTED):
-        path, body = _upsert(f"listed-{number}", number)
-        capsule = body["capsule"] | {"subject_kind": "task"}
-        _post(caller, (path, body | {"subject_kind": "task", "capsule": capsule}))
-    body = {"subject_kind": "task", "sort": "salience", "limit": 200}
-    return itertools.repeat(("/v1/continuity/list", body))
+        _post(caller, _upsert(f"listed-{number}", number))
+    return itertools.repeat(("/v1/continuity/list", {"sort": "salience", "limit": 200}))
 
 
 def _reminders(caller: Client) -> Iterator[Request]:
@@ -197,11 +197,11 @@ def _reminders(caller: Client) -> Iterator[Request]:
 
 
 _REQUESTS: Final[dict[str, Callable[[Client], Iterator[Request]]]] = {
-    "upsert, new subject": _new_subjects,
-    "upsert, same subject": _one_subject,
+    "list, sort=salience": _listings,
     "read, view=startup": _reads,
     "context/retrieve": _orientations,
-    "list, sort=salience": _listings,
+    "upsert, same subject": _one_subject,
+    "upsert, new subject": _new_subjects,
     "schedule create": _reminders,
 }
 

@@ -263,12 +263,16 @@ _PATH: Final = "/v1/coordination"
 
 
 def _post(path: str, handler: Handler, summary: str, shape: Shape) -> Endpoint:
-    return Endpoint("POST", _PATH + path, handler, summary, body=Any, shape=shape, dialect=DIALECT)
+    capability, place = "scope.write", _PATH + path
+    return Endpoint(
+        "POST", place, handler, summary, capability, body=Any, shape=shape, dialect=DIALECT
+    )
 
 
 def _get(path: str, handler: Handler, summary: str, shape: Shape | None = None) -> Endpoint:
+    capability, place = "scope.read.local", _PATH + path
     asked = shape or Table()
-    return Endpoint("GET", _PATH + path, handler, summary, query_shape=asked, dialect=DIALECT)
+    return Endpoint("GET", place, handler, summary, capability, query_shape=asked, dialect=DIALECT)
 
 
 ENDPOINTS = (

@@ -166,6 +166,7 @@ ENDPOINTS: Final = (
         "/v1/mcp",
         _speak,
         "Call the routes as tools, in JSON-RPC.",
+        "scope.read.local",
         takes_raw=True,
         statuses=(200, 204),
         dialect=DIALECT,

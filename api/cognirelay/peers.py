@@ -40,6 +40,7 @@ ENDPOINTS: Final = (
         "/v1/peers/register",
         _register,
         "Make a peer known, or change what is known of it.",
+        "scope.write",
         body=Any,
         shape=REGISTER_PEER,
         dialect=DIALECT,

@@ -208,6 +208,7 @@ def _writing(method: str, path: str, handler: Handler, summary: str, shape: Shap
         path,
         handler,
         summary,
+        "scope.write",
         takes_raw=True,
         shape=shape,
         statuses=statuses,
@@ -216,7 +217,9 @@ def _writing(method: str, path: str, handler: Handler, summary: str, shape: Shap
 
 
 def _reading(path: str, handler: Handler, summary: str, shape: Shape) -> Endpoint:
-    return Endpoint("GET", path, handler, summary, query_shape=shape, dialect=DIALECT)
+    return Endpoint(
+        "GET", path, handler, summary, "scope.read.local", query_shape=shape, dialect=DIALECT
+    )
 
 
 ENDPOINTS = (

@@ -144,3 +144,37 @@ def test_paths_are_the_clients_own_wherever_it_is_mounted(client):
     found = client.get("/cognirelay/v1/discovery/tools").json()
 
     assert "/v1/schedule/items" in {tool["path"] for tool in found["tools"]}
+
+
+UNGATED = ("/v1/manifest", "/v1/discovery/tools", "/v1/continuity/refresh/plan")
+UNGATED += ("/v1/continuity/retention/plan",)
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda one: f"{one.method} {one.path}")
+def test_gated_routes_name_their_capability(endpoint):
+    """A route that shows or changes anything names its capability: calls of it are audited."""
+    is_open = endpoint.path in UNGATED or (endpoint.method, endpoint.path) == ("GET", MCP)
+
+    assert is_open is (endpoint.capability is None)
+    assert endpoint.capability in {None, "scope.read.local", "scope.write"}
+
+
+def test_a_call_leaves_an_audit_row(client, envelope):
+    """One row a call, whether by its route or as a tool, refused or not."""
+    headers = {"X-Cortex-Actor": "agent:relayed"}
+    for path in ("/v1/schedule/items", "/v1/schedule/items/sched_none"):
+        client.get(f"/cognirelay{path}", headers=headers)
+    for body in (
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "schedule.list"}},
+    ):
+        client.post(f"/cognirelay{MCP}", json=body, headers=headers)
+    client.post("/v1/experience", json=envelope())
+    rows = client.get("/v1/audit", params={"actor": "agent:relayed"}).json()["items"][::-1]
+
+    assert [
+        ("GET /cognirelay/v1/schedule/items", 200),
+        ("GET /cognirelay/v1/schedule/items/sched_none", 404),
+        ("POST /cognirelay/v1/mcp", 200),
+        ("POST /cognirelay/v1/mcp", 200),
+    ] == [(row["endpoint"], row["response_status"]) for row in rows]

@@ -4,6 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from api.cognirelay.translate import schedule as translate
+from schemas.surfaces.cognirelay.schedule import ScheduledItem, Selector
+
 PATH = "/v1/schedule/items"
 METADATA = len('{"p":""}')
 
@@ -187,3 +190,56 @@ def test_another_tenant_sees_nothing(served, relay, later):
     with served.server.client(headers={"authorization": f"Bearer {other}"}) as client:
         assert 404 == client.get(f"{PATH}/sched_mine").status_code
         assert 0 == client.get(PATH).json()["total"]
+
+
+# ── orientations ─────────────────────────────────────────────────────────────────────────────
+
+
+def pending(number, due_s, **links):
+    due_at = translate.stamp(due_s)
+    item = {"schedule_id": f"sched_{number:03}", "kind": "reminder", "title": "t", "identity": ""}
+    times = dict.fromkeys(("created_at", "updated_at"), due_at)
+    who = dict.fromkeys(("created_by", "updated_by"), "owner")
+    return ScheduledItem(**item, **times, **who, due_at=due_at, **links)
+
+
+@pytest.mark.parametrize(
+    "due_limit, upcoming_limit, hours, told",
+    [(1, 0, 1, (1, 0)), (100, 100, 720, (3, 4)), (3, 4, 2, (3, 2)), (2, 1, 72, (2, 1))],
+)
+def test_how_much_an_orientation_tells(due_limit, upcoming_limit, hours, told):
+    """The three settings bound what is due, what is to come, and how far ahead that may lie."""
+    now_s = 1_900_000_000
+    due = [pending(at, now_s - at, thread_id="one") for at in range(3)]
+    soon = [pending(10 + at, now_s + at * 3600, thread_id="one") for at in range(1, 5)]
+    others = [pending(20, now_s - 1), pending(21, now_s - 1, task_id="one")]
+    window = translate.Window(
+        due_limit=due_limit, upcoming_limit=upcoming_limit, upcoming_hours=hours
+    )
+    about = [Selector(subject_kind="thread", subject_id="one")]
+
+    found = translate.context_of([*due, *soon, *others], about, window, now_s)
+
+    assert told == (found["due"]["count"], found["upcoming"]["count"])
+    assert (told[0] < 3) is found["due"]["truncated"]
+    assert (told[1] < min(4, hours)) is found["upcoming"]["truncated"]
+
+
+def test_settings_reach_the_orientation(run_server, later):
+    """What an operator set is what an agent is told."""
+    server = run_server(
+        None,
+        "--surface",
+        "cognirelay",
+        COGNIRELAY_SCHEDULE_UPCOMING_LIMIT="1",
+        COGNIRELAY_SCHEDULE_UPCOMING_WINDOW_HOURS="2",
+        CORTEX_EMBEDDER="hashing",
+    )
+    subject = {"subject_kind": "thread", "subject_id": "one"}
+    with server.client() as client:
+        for seconds in (600, 1200, 9000):
+            client.post(PATH, json=asked(later, due_at=later(seconds), thread_id="one"))
+        body = subject | {"view": "startup", "allow_fallback": True}
+        found = client.post("/v1/continuity/read", json=body).json()["schedule_context"]
+
+    assert {"window_hours": 2, "count": 1, "truncated": True}.items() <= found["upcoming"].items()
