@@ -4,6 +4,7 @@ What is quoted beside the capsules comes from recall over the same scopes (`acce
 agent experienced there through `/v1` is found here. Without a subject it is the caller's own scope.
 """
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -25,6 +26,7 @@ from api.cognirelay.translate import context
 from api.cognirelay.translate.context import Loaded, Notes, Selected
 from api.cognirelay.translate.times import said
 from api.endpoint import Call, Endpoint, Reply
+from api.errors import Refusal
 from engine.recall import recall
 from schemas import limits
 from schemas.errors import Denied
@@ -99,8 +101,7 @@ def _continuity(call: Call, asked: Asked, now: datetime) -> tuple[dict[str, Any]
     notes = Notes(is_multi=bool(asked["continuity_selectors"]))
     notes.omitted += beyond
     loaded, rows = _load(call, asked, selected, notes)
-    sound = context.fresh_enough(loaded, notes, now)
-    sound = context.healthy_enough(sound, asked["continuity_verification_policy"], notes)
+    sound = context.healthy_enough(loaded, asked["continuity_verification_policy"], notes)
     kept: list[tuple[Loaded, dict[str, Any]]] = []
     if sound:
         ordered = context.by_salience(sound, now)
@@ -111,7 +112,7 @@ def _continuity(call: Call, asked: Asked, now: datetime) -> tuple[dict[str, Any]
         "requested_selectors": requested,
         "omitted_selectors": notes.omitted,
         "warnings": notes.warnings,
-        "fallback_used": any(one.source == "fallback" for one in loaded),
+        "fallback_used": notes.fallback_used,
         "recovery_warnings": notes.recovery,
     }
     return (context.whole_state(state, kept, now) if kept else state), rows
@@ -139,8 +140,11 @@ def _load(
         if capsule is None or row is None:
             notes.omitted.append(one.label)
             continue
-        loaded.append(Loaded(one, capsule, source))
-        rows.append(row)
+        notes.fallback_used |= source == "fallback"
+        found = Loaded(one, capsule, source)
+        if context.is_fresh(found, notes, now_of(call)):
+            loaded.append(found)
+            rows.append(row)
     return loaded, rows
 
 
@@ -167,16 +171,15 @@ def _recalled(
 
 
 def _scopes(call: Call, asked: Asked) -> list[str]:
-    named = [
-        subject_of({"subject_kind": kind, "subject_id": name}).scope for kind, name in _named(asked)
-    ]
+    """Where the subjects live; a name that is no subject's lives nowhere."""
+    named = _named(asked)
     if not named and asked["continuity_mode"] != "off":
-        inferred, _, _ = context.selection(asked)
-        named = [
-            subject_of({"subject_kind": one.kind, "subject_id": one.subject_id}).scope
-            for one in inferred
-        ]
-    return list(dict.fromkeys(named)) or [own_scope(call.caller)]
+        named = [(one.kind, one.subject_id) for one in context.selection(asked)[0]]
+    scopes: dict[str, None] = {}
+    for kind, name in named:
+        with contextlib.suppress(Refusal):
+            scopes[subject_of({"subject_kind": kind, "subject_id": name}).scope] = None
+    return list(scopes) or [own_scope(call.caller)]
 
 
 def _evidence(call: Call, asked: Asked, scope: str) -> list[tuple[Evidence, str]]:

@@ -1,5 +1,6 @@
 """Capsules: what an agent must know to go on after a reset (000, continuity)."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from hashlib import sha256
@@ -348,7 +349,7 @@ def _dropped(archive: Document, words: str) -> Write:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _read(call: Call) -> Reply:
+async def _read(call: Call) -> Reply:
     need(call, "read:files")
     asked, subject = shapes.READ.filled(call.body), subject_of(call.body)
     as_of = None if asked["as_of"] is None else utc(asked["as_of"], "as_of")
@@ -358,10 +359,19 @@ def _read(call: Call) -> Reply:
         raise refuse(404, _NOT_FOUND)
     if asked["view"] == "startup":
         answer["startup_summary"] = trust.startup_summary(answer)
-        answer["graph_summary"] = startup_graph(call, asked["subject_kind"], asked["subject_id"])
-        about = [Selector(subject_kind=asked["subject_kind"], subject_id=asked["subject_id"])]
-        answer["schedule_context"] = schedule_context(call, about)
+        # Tasks and the schedule are looked through whole: that is not for the loop.
+        answer |= await asyncio.to_thread(_bearings, call, asked)
     return Reply(answer)
+
+
+def _bearings(call: Call, asked: Asked) -> dict[str, Any]:
+    """What an agent that starts is told besides its capsule."""
+    kind, name = asked["subject_kind"], asked["subject_id"]
+    about = [Selector(subject_kind=kind, subject_id=name)]
+    return {
+        "graph_summary": startup_graph(call, kind, name),
+        "schedule_context": schedule_context(call, about),
+    }
 
 
 def found(
@@ -547,7 +557,7 @@ ENDPOINTS = (
     _route("read", _read, "Read a subject's capsule.", shapes.READ, is_read=True),
     _route("compare", _compare, "Hold a capsule against another.", shapes.COMPARE, is_read=True),
     _route("revalidate", _revalidate, "Confirm, correct or doubt a capsule.", shapes.REVALIDATE),
-    _route("list", _list, "List capsules.", shapes.LIST, is_read=True),
+    _route("list", _list, "List capsules.", shapes.LIST, is_read=True, off_loop=True),
     _route("archive", _archive, "Archive a capsule.", shapes.ARCHIVE),
     _route("delete", _delete, "Delete a capsule, its fallback, its archives.", shapes.DELETE),
 )

@@ -1,9 +1,8 @@
 """Tasks, and the graph they draw with capsules (000: tasks, graph context)."""
 
-from collections.abc import Callable
 from typing import Any, Final
 
-from api.cognirelay.access import SURFACE, need
+from api.cognirelay.access import SURFACE, need, scope_of, slug
 from api.cognirelay.errors import DIALECT, refuse
 from api.cognirelay.homes import commit_of, home_of
 from api.cognirelay.translate import graph
@@ -11,6 +10,7 @@ from api.cognirelay.translate.capsule import ARCHIVED, CAPSULE_KIND, GONE
 from api.cognirelay.translate.times import second
 from api.endpoint import Call, Endpoint, Reply
 from engine.surface import (
+    Address,
     Change,
     Held,
     Outcome,
@@ -18,9 +18,12 @@ from engine.surface import (
     Write,
     change_documents,
     list_documents,
+    read_document,
 )
+from schemas.errors import Denied
 from schemas.limits import GRAPH_CAPS, GRAPH_STARTUP_CAPS
 from schemas.surfaces.cognirelay.tasks import TASK
+from schemas.surfaces.document import CURRENT
 
 TASK_KIND: Final = "task"
 ARCHIVE_KIND: Final = "archive"
@@ -68,15 +71,29 @@ def suppressed_graph() -> graph.Graph:
 def _graph(call: Call, kind: str, subject_id: str, caps: dict[str, int]) -> graph.Graph:
     if kind not in graph.ANCHORS:
         return graph.empty(caps, "graph_anchor_not_supported", subject_kind=kind)
-    tasks = _values(call, TASK_KIND, lambda _: True)
-    capsules = _values(call, CAPSULE_KIND, lambda state: state != GONE)
-    capsules += [kept["capsule"] for kept in _values(call, ARCHIVE_KIND, ARCHIVED.__eq__)]
-    return graph.graph_of(kind, subject_id, tasks, capsules, caps)
+    tasks = _values(call, TASK_KIND)
+    archived = [kept["capsule"] for kept in _values(call, ARCHIVE_KIND, ARCHIVED)]
+    return graph.graph_of(
+        kind, subject_id, tasks, [*_last(call, kind, subject_id), *archived], caps
+    )
 
 
-def _values(call: Call, kind: str, is_wanted: Callable[[str], bool]) -> list[Any]:
+def _last(call: Call, kind: str, subject_id: str) -> list[Any]:
+    """The last accepted capsule of a subject, whether it stands or not."""
+    name = slug(subject_id)
+    address = Address(
+        surface=SURFACE, kind=CAPSULE_KIND, key=f"{kind}-{name}", scope=scope_of(kind, name)
+    )
+    try:
+        row = read_document(call.engine, call.caller, address)
+    except Denied:
+        return []
+    return [] if row is None or row.state == GONE else [row.value]
+
+
+def _values(call: Call, kind: str, state: str = CURRENT) -> list[Any]:
     rows = list_documents(call.engine, call.caller, Shelf(surface=SURFACE, kind=kind))
-    return [row.value for row in rows if is_wanted(row.state)]
+    return [row.value for row in rows if row.state == state]
 
 
 ENDPOINTS = (

@@ -51,6 +51,7 @@ class Notes:
         self.warnings: list[str] = []
         self.recovery: list[str] = []
         self.omitted: list[str] = []
+        self.fallback_used = False
 
     def of(self, selected: Selected, warning: str) -> str:
         """A warning as it is said of a subject."""
@@ -109,19 +110,16 @@ def empty_state(budget: int) -> dict[str, Any]:
     }
 
 
-def fresh_enough(loaded: Sequence[Loaded], notes: Notes, now: datetime) -> list[Loaded]:
-    """Those that have not expired; what is stale or has an heir is warned of."""
-    kept = []
-    for one in loaded:
-        heir = trust.superseded_warning(one.capsule)
-        if heir is not None:
-            notes.recover(one.selected, heir)
-        notes.warn(one.selected, *trust.phase_warnings(one.capsule, now))
-        if trust.phase_of(one.capsule, now) in ("expired", "expired_by_age"):
-            notes.omitted.append(one.selected.label)
-        else:
-            kept.append(one)
-    return kept
+def is_fresh(one: Loaded, notes: Notes, now: datetime) -> bool:
+    """Whether it has not expired; that it is stale or has an heir is warned of."""
+    heir = trust.superseded_warning(one.capsule)
+    if heir is not None:
+        notes.recover(one.selected, heir)
+    notes.warn(one.selected, *trust.phase_warnings(one.capsule, now))
+    is_over = trust.phase_of(one.capsule, now) in ("expired", "expired_by_age")
+    if is_over:
+        notes.omitted.append(one.selected.label)
+    return not is_over
 
 
 def healthy_enough(loaded: Sequence[Loaded], policy: str, notes: Notes) -> list[Loaded]:
