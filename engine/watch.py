@@ -22,7 +22,7 @@ from schemas.errors import (
     NotFound,
     Overloaded,
 )
-from schemas.ids import parse_id, uuid7_first, uuid7_instant_us
+from schemas.ids import format_id, parse_id, uuid7_first, uuid7_instant_us
 from schemas.lifecycle import (
     EVENT_NAMES,
     CancelReceipt,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 64 * limits.KIB
 _REPLAY_ROWS = 512
+_SETTLED_US = 60_000_000  # no announcement waits as long as that to be released
 
 
 class WatchRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +112,18 @@ def _position(engine: "Engine", since: str | None) -> bytes | None:
     return raw
 
 
+def _beginning(engine: "Engine", request: WatchRequest) -> bytes | None:
+    """Where the announcements of one event, batch or job begin, while the buffer has them.
+
+    Whoever follows the address in a receipt comes after the first of them.
+    """
+    for one in (request.event_id, request.batch_id, *request.jobs.values()):
+        raw = None if one is None else parse_id(one.partition("_")[0], one)
+        if raw is not None and uuid7_instant_us(raw) >= engine.lifecycle.oldest_us():
+            return uuid7_first(uuid7_instant_us(raw))
+    return None
+
+
 def _require_buffered(engine: "Engine", raw: bytes, **where: str) -> None:
     if uuid7_instant_us(raw) < engine.lifecycle.oldest_us():
         raise LifecycleExpired(
@@ -124,14 +137,17 @@ def _require_buffered(engine: "Engine", raw: bytes, **where: str) -> None:
 
 
 def subscribe(engine: "Engine", caller: Caller, request: WatchRequest) -> AsyncIterator[bytes]:
-    """A stream of server-sent bytes: the buffer after `since`, and then what happens."""
+    """A stream of server-sent bytes: the buffer after `since`, and then what happens.
+
+    That of one event, batch or job begins with it.
+    """
     policy.require(engine, caller, "lifecycle.subscribe", request.scope)
     if engine.lifecycle.subscriber_count >= limits.SUBSCRIBERS_MAX:
         raise Overloaded(reason=f"{limits.SUBSCRIBERS_MAX} streams are open", retry_after_s=5)
     # A stream may be opened before the tenant's first write, and hears it.
     tenant_no = engine.names.number(TENANT, 0, caller.tenant)
     wanted = _filter(engine, caller, request, tenant_no)
-    after = _position(engine, request.since)
+    after = _position(engine, request.since) or _beginning(engine, request)
     subscription = engine.lifecycle.subscribe(wanted)
     subscription.is_allowed = lambda: _may_go_on(engine, caller, request)
     # Where the queue begins is fixed here: by the time the stream runs, the queue has moved on.
@@ -270,6 +286,7 @@ async def _stream(
     """First the buffer, then the queue; after an overflow the buffer again. Nothing is lost."""
     lifecycle = engine.lifecycle
     try:
+        yield _start(engine, after, until_us)
         if after is not None:
             async for chunk in _from_buffer(engine, subscription, after, until_us):
                 yield chunk
@@ -306,6 +323,16 @@ def _may_go_on(engine: "Engine", caller: Caller, request: WatchRequest) -> bool:
         if engine.inline.get(tenant_no, "revoked", place) is not None:
             return False
     return policy.may(engine, caller, "lifecycle.subscribe", request.scope)
+
+
+def _start(engine: "Engine", after: bytes | None, until_us: int) -> bytes:
+    """An id and no event: who loses the connection before the first event resumes from here.
+
+    Where nothing was announced for long it is a moment ago, for ids as old as that have expired.
+    """
+    if after is None:
+        after = uuid7_first(max(until_us + 1, engine.clock.now_us() - _SETTLED_US))
+    return b"id: %b\n\n" % format_id("lce", after).encode()
 
 
 def _revoked(engine: "Engine") -> bytes:

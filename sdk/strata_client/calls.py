@@ -5,6 +5,7 @@ with the `Session`, which knows who is asking, they make a `Request`; an `Answer
 result or an error.
 """
 
+import inspect
 import warnings
 from collections.abc import Mapping
 from datetime import datetime
@@ -139,7 +140,15 @@ class Session:
             return
         self._warned.add(place)
         said = f"{route.method} {route.path} is {tier} and may change; allow_unstable=True accepts"
-        warnings.warn(f"{said} that", UnstableEndpoint, stacklevel=2)
+        warnings.warn(f"{said} that", UnstableEndpoint, stacklevel=_callers_level())
+
+
+def _callers_level() -> int:
+    """How far up the code is that called this client: a warning points there."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
+    return level - 1
 
 
 @cache

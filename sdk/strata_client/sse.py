@@ -24,6 +24,8 @@ class Parser:
         self._event = ""
         self._data: list[bytes] = []
         self._id: str | None = None
+        self.last_id: str | None = None
+        """The id to resume from; one may come without an event."""
 
     def feed(self, piece: bytes) -> Iterator[Frame]:
         """The events that this piece completes."""
@@ -52,6 +54,7 @@ class Parser:
 
     def _end(self) -> Frame | None:
         frame = None
+        self.last_id = self._id or self.last_id
         if self._data:
             frame = Frame(self._event or "message", b"\n".join(self._data), self._id)
         self._event, self._data, self._id = "", [], None

@@ -145,13 +145,14 @@ class Speaker:
     def _listen(self, route: Route[Any], ask: Ask, ending: "Ending", place: "_Place") -> Talk[bool]:
         """Hand out events until the last of them (True) or the end of the connection (False).
 
-        A None says that the stream is open: what happens from now on is heard.
+        A None says that the stream is open: its first bytes, and with them its place, are here.
         """
         answer = yield from self._patiently(route, ask, Open)
         self.session.note_stability(route, answer)
+        piece = yield READ
         yield Emit(None)
         parser = Parser()
-        while (piece := (yield READ)) is not None:
+        while piece is not None:
             for frame in parser.feed(piece):
                 place.tried = 0
                 if frame.id is None and ending.numbers and place.seen:
@@ -160,6 +161,8 @@ class Speaker:
                 yield Emit(frame)
                 if frame.event in ending.names:
                     return True
+            place.last = parser.last_id or place.last
+            piece = yield READ
         return False
 
     def _patiently(self, route: Route[Any], ask: Ask, how: type[Send] | type[Open]) -> Talk[Answer]:

@@ -33,11 +33,17 @@ class Client:
         self.rig = rig
         self.site = site
         self.seen = []
+        self.start = None
         self.stream = None
 
-    def connect(self, since=None):
-        """Open the stream, after an id or from now on."""
+    async def connect(self):
+        """Open the stream, after the last id it has; the first time that is one of no event."""
+        since = self.seen[-1] if self.seen else self.start
         self.stream = subscribe(self.site.engine, self.rig.ALICE, WatchRequest(since=since))
+        first = await anext(self.stream)
+        assert (b"id: ", b"\n\n") == (first[:4], first[-2:])
+        assert since in (None, first[4:-2].decode())
+        self.start = self.start or first[4:-2].decode()
 
     async def leave(self):
         """Close it, read or not."""
@@ -60,7 +66,7 @@ async def live(rig, moments):
     async with rig.Site(rig.projection()) as site:
         await site.open()
         client = Client(rig, site)
-        client.connect()
+        await client.connect()
         count = 0
         for what, how in moments:
             if what == "post":
@@ -79,15 +85,13 @@ async def live(rig, moments):
                 await client.leave()
                 # It may have seen more than it remembers, but not less.
                 del client.seen[how:]
-                client.connect(client.seen[-1] if client.seen else None)
-                if not client.seen:
-                    client.seen = client.public()
+                await client.connect()
             else:
                 await client.read()
                 await client.leave()
                 await site.kill(power_cut=how)
                 await site.open()
-                client.connect(client.seen[-1] if client.seen else None)
+                await client.connect()
         await site.settle()
         await client.read()
         await client.leave()

@@ -54,6 +54,28 @@ def test_an_event_is_announced_stage_by_stage(api, envelope, scope, listen):
     )
 
 
+def test_the_address_in_a_receipt_tells_from_the_beginning(api, envelope, listen):
+    """Whoever follows it comes after the first announcements, and hears them all the same."""
+    receipt = api.post("/v1/experience?wait=consolidated", json=envelope()).json()
+    path, _, query = receipt["lifecycle_stream"].partition("?")
+    with listen(api, **dict([query.split("=")])) as frames:
+        heard = take(frames, 4)
+
+    assert "/v1/lifecycle/stream" == path
+    assert STAGES == [frame.event for frame in heard]
+
+
+def test_a_stream_begins_with_the_place_it_begins_at(api, envelope, scope):
+    """An id without an event: a client cut off before the first one has a place to resume from."""
+    with api.stream("GET", "/v1/lifecycle/stream", params={"scope": scope}) as response:
+        first = next(response.iter_bytes())
+    api.post("/v1/experience?wait=consolidated", json=envelope())
+    since = first.decode().strip().removeprefix("id: ")
+
+    assert first.endswith(b"\n\n")
+    assert STAGES == [row["stage"] for row in rows(api, scope=scope, since_lifecycle_id=since)]
+
+
 def test_arrival_is_strictly_increasing(api, envelope, scope, listen):
     """Ids and times go up, over all events of a stream."""
     with listen(api, scope=scope) as frames:
