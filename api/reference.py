@@ -6,7 +6,9 @@ of the site, and nothing of them is kept in the repository.
 
 import json
 import re
-from typing import Any, Final
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Final, get_origin, get_type_hints
 
 import click
 import msgspec
@@ -16,6 +18,7 @@ from api.cli.exits import EXITS
 from api.endpoint import Endpoint
 from api.errors import render, status_of
 from api.openapi import document
+from api.surfaces import ALONE, Surface
 from api.v1 import ENDPOINTS
 from api.v1.problems import catalogue, kinds
 from engine.policy import verdict
@@ -23,6 +26,8 @@ from engine.presets import PRESETS
 from engine.settings import ENVIRONMENT, MEANING, load_settings
 from schemas.lifecycle import STAGE_ORDER, LifecycleEvent
 from schemas.policy import CAPABILITIES, OPERATOR_ONLY
+from strata_client import Client
+from strata_client.memory import Memory
 
 _CITED: Final = re.compile(r" \(001 §[^)]*\)")
 """Sections of the contract: for who reads the code."""
@@ -35,6 +40,8 @@ def pages() -> dict[str, str]:
     made = {
         "reference/http/index.md": _http_index(),
         "reference/http/shapes.md": _shapes(),
+        "reference/surfaces/index.md": _surfaces(),
+        "reference/python.md": _python(),
         "reference/settings.md": _settings(),
         "reference/capabilities.md": _capabilities(),
         "reference/lifecycle.md": _lifecycle(),
@@ -42,6 +49,7 @@ def pages() -> dict[str, str]:
         "reference/errors/index.md": _errors(),
     }
     made |= {f"reference/http/{tag}.md": _resource(tag) for tag in _tags()}
+    made |= {f"reference/surfaces/{one.name}.md": _surface(one) for one in ALONE.values()}
     made |= {f"reference/errors/{code}.md": _error(code) for code in catalogue()}
     return {uri: _CITED.sub("", text) for uri, text in made.items()}
 
@@ -214,6 +222,84 @@ def _bounds(schema: dict[str, Any]) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").split())
+
+
+# ── other surfaces ───────────────────────────────────────────────────────────────────────────
+
+
+def _surfaces() -> str:
+    lines = [
+        "# Other surfaces",
+        "",
+        "The same memory in the words of other contracts, for clients that speak them already.",
+        "Each has a place beside `/v1`, or a port to itself: `strata serve --surface NAME`.",
+        "",
+        "| surface | at | endpoints |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| [{one.name}]({one.name}.md) | `{one.mount}` | {len(one.endpoints)} |"
+        for one in ALONE.values()
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _surface(surface: Surface) -> str:
+    lines = [f"# {surface.name}", ""]
+    lines += [f"Under `{surface.mount}`; what goes wrong is said in this contract's own form.", ""]
+    lines += ["| endpoint | | capability |", "|---|---|---|"]
+    for one in surface.table():
+        asked = f"`{one.capability}`" if one.capability else ""
+        lines.append(f"| `{one.method} {_plain_path(one.path)}` | {_cell(one.summary)} | {asked} |")
+    return "\n".join([*lines, ""])
+
+
+# ── the Python client ────────────────────────────────────────────────────────────────────────
+
+
+def _python() -> str:
+    lines = [
+        "# Python client",
+        "",
+        "`Client` blocks, `AsyncClient` is awaited, and both know these methods.",
+        "Listings are iterated over, or read page by page with `.pages()`; streams are loops.",
+        "What a method takes beside its own arguments is what the endpoint takes, by name.",
+        "",
+        "## client",
+        "",
+        *_methods(Memory, "client"),
+    ]
+    for name, group in _groups():
+        about = (group.__doc__ or "").strip()
+        lines += [
+            f"## client.{name} {{ #{name} }}",
+            "",
+            about,
+            "",
+            *_methods(group, f"client.{name}"),
+        ]
+    return "\n".join(lines)
+
+
+def _groups() -> Iterator[tuple[str, type]]:
+    for base in Client.__mro__:
+        for name, made in vars(base).items():
+            if isinstance(made, cached_property):
+                group = get_type_hints(made.func)["return"]
+                yield name, get_origin(group) or group
+
+
+def _methods(group: type, prefix: str) -> list[str]:
+    lines = ["| method | asks | |", "|---|---|---|"]
+    for name, made in vars(group).items():
+        route = getattr(made, "route", None)
+        if route is not None:
+            path = _plain_path(route.path)
+            tag = path.split("/")[2].partition(".")[0]
+            link = f"http/{tag}.md#{_anchor(route.method, path)}"
+            summary = _cell((made.__doc__ or "").split("\n\n")[0])
+            lines.append(f"| `{prefix}.{name}` | [`{route.method} {path}`]({link}) | {summary} |")
+    return [*lines, ""]
 
 
 # ── errors ───────────────────────────────────────────────────────────────────────────────────

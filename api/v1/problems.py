@@ -1,12 +1,26 @@
 """What does an error code mean, and what should a caller do about it?  (001 §16)"""
 
 from collections.abc import Iterator
+from html import escape
+from string import Template
 
 from api.endpoint import STABLE, Call, Endpoint, Reply
 from api.errors import status_of
 from schemas import errors
 from schemas.errors import EngineError, NotFound
 from schemas.problem import Problem, ProblemList
+
+_PAGE = Template(
+    """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>$code</title>
+<style>body{font-family:system-ui,sans-serif;max-width:42rem;margin:3rem auto}</style>
+<h1>$code</h1>
+<p><strong>$status</strong> · $meaning</p>
+<p><strong>What to do.</strong> $remedy</p>
+<p>The same request $again.</p>
+<p><a href="/v1/errors">All codes</a></p></html>
+"""
+)
 
 
 def catalogue() -> dict[str, Problem]:
@@ -45,12 +59,25 @@ def get_problems(call: Call) -> Reply:
 
 
 def get_problem(call: Call) -> Reply:
-    """One code."""
+    """One code; who follows the link of an envelope in a browser gets it as a page."""
     code = call.path["code"]
     found = catalogue().get(code)
     if found is None:
         raise NotFound(f"There is no error code {code[:80]!r}.", error_code=code[:80])
+    if b"text/html" in call.headers.get(b"accept", b""):
+        return Reply(raw=_page(found).encode(), media_type=b"text/html; charset=utf-8")
     return Reply(found)
+
+
+def _page(problem: Problem) -> str:
+    again = "may succeed later" if problem.retriable else "fails again"
+    return _PAGE.substitute(
+        code=escape(problem.error_code),
+        status=problem.status,
+        meaning=escape(problem.meaning),
+        remedy=escape(problem.remedy),
+        again=again,
+    )
 
 
 ENDPOINTS = (

@@ -12,11 +12,13 @@ from api.cli import COMMANDS
 from api.cli.exits import EXITS
 from api.errors import DOCUMENTATION
 from api.reference import pages
+from api.surfaces import ALONE
 from api.v1 import ENDPOINTS
 from api.v1.problems import catalogue
 from engine.settings import ENVIRONMENT
 from schemas.lifecycle import EVENT_NAMES
 from schemas.policy import CAPABILITIES
+from strata_client.methods import ROUTES
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADED = re.compile(
@@ -60,6 +62,24 @@ def test_every_endpoint_is_on_its_page(site):
     assert [] == missing
 
 
+@pytest.mark.parametrize("surface", sorted(ALONE))
+def test_every_endpoint_of_other_surfaces_is_on_their_page(site, surface):
+    """A contract that is spoken is listed, at the place where it is spoken."""
+    page = text_of(site, f"reference/surfaces/{surface}.html")
+    paths = [re.sub(r"\{(\w+):\w+\}", r"{\1}", one.path) for one in ALONE[surface].table()]
+
+    assert [] == [path for path in paths if path not in page]
+
+
+def test_every_method_of_the_client_is_on_its_page(site):
+    """Each endpoint that the client asks is there with the method that asks it."""
+    page = text_of(site, "reference/python.html")
+    asked = [re.sub(r":\w+", "", f"{method} {path}") for method, path in ROUTES]
+
+    assert len(asked) > 90
+    assert [] == [place for place in asked if place not in page]
+
+
 @pytest.mark.parametrize("page,names", [
     ("reference/settings.html", sorted(ENVIRONMENT.values())),
     ("reference/capabilities.html", sorted(CAPABILITIES)),
@@ -85,6 +105,20 @@ def test_error_code_has_a_page(code):
     assert f'"documentation": "{DOCUMENTATION}{code}"' in page
     assert problem.remedy in page
     assert str(problem.status) in page
+
+
+def test_the_link_of_an_error_leads_to_its_page(client):
+    """Followed by a program it is JSON, in a browser a page; both say what the site says."""
+    envelope = client.get("/v1/events/evt_none").json()
+    code, place = envelope["error_code"], envelope["documentation"]
+    told = client.get(place).json()
+    page = client.get(place, headers={"Accept": "text/html,application/xhtml+xml"})
+
+    assert code == told["error_code"]
+    assert "text/html; charset=utf-8" == page.headers["content-type"]
+    for said in (code, told["remedy"], told["meaning"]):
+        assert said in html.unescape(page.text)
+        assert said in pages()[f"reference/errors/{code}.md"]
 
 
 def test_pages_need_no_network(site):

@@ -149,6 +149,37 @@ def test_fences_say_what_they_hold(page):
     assert set() == strange
 
 
+COMMAND = re.compile(r"^(\$ )?([A-Z_]+=\S+ )*(strata|scripts/\w+|curl|python|docker|pip)\b")
+NOT_RUN = {
+    ("README.md", "scripts/run"): "the tests run a server of their own; scripts/newcomer runs it",
+    ("README.md", "strata serve"): "a table of the commands",
+    ("docs/quickstart.md", "scripts/run"): "as in the README",
+    ("docs/operations/run.md", "strata serve"): "goes on until it is stopped",
+    ("docs/operations/workers.md", "CORTEX_REDIS_URL="): "needs a Redis; tests/integration has one",
+    ("docs/howto/tokens.md", "CORTEX_DEPLOYMENT_PRESET="): "goes on until it is stopped",
+    ("docs/howto/model.md", "CORTEX_LLM_URL="): "needs a model; tests/integration has one",
+}
+"""Blocks with commands that are shown and not run: page, how they begin, why."""
+
+
+def test_commands_that_are_not_run_are_few():
+    """A command in a block that nobody runs needs a reason, and a reason needs its command."""
+    shown = {
+        (page, block.code)
+        for page in PAGES
+        for block in blocks_of(page)
+        if block.language == "text" and COMMAND.match(block.code)
+    }
+    excused = {
+        (page, code)
+        for page, code in shown
+        if any(page == where and code.startswith(begins) for where, begins in NOT_RUN)
+    }
+
+    assert set() == shown - excused
+    assert len(NOT_RUN) == len(excused)
+
+
 def test_a_wrong_promise_is_seen():
     """The check of what a page shows can fail."""
     block = Block("page", 1, "sh", "", "a…c\nlast\n")
