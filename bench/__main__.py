@@ -13,7 +13,18 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import capture, extraction, layers, peers, quality, recall, signed, sse, surfaces
+from bench import (
+    capture,
+    extraction,
+    layers,
+    peers,
+    quality,
+    recall,
+    signed,
+    sse,
+    surfaces,
+    workers,
+)
 from bench.host import OUT, Broken
 from bench.process import raise_file_limit
 from bench.report import PLOTS, Surroundings, keep, save, show
@@ -28,6 +39,7 @@ BENCHMARKS: dict[str, ModuleType] = {
     "signed": signed,
     "sse": sse,
     "surfaces": surfaces,
+    "workers": workers,
 }
 _SECONDS, _QUICK_SECONDS = 5.0, 1.0
 _QUICK_QUESTIONS = 20

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import subprocess
 import sys
 import time
@@ -36,8 +37,9 @@ class Settled(msgspec.Struct, frozen=True):
 class Host:
     """A running server, stopped at the end of the block."""
 
-    def __init__(self, module: str, data: Path) -> None:
+    def __init__(self, module: str, data: Path, **environment: str) -> None:
         self._module = module
+        self._environment = environment
         self.data = data
         self.host, self.port, self.pid = "127.0.0.1", 0, 0
         self._process: subprocess.Popen[str] | None = None
@@ -51,6 +53,7 @@ class Host:
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
+                env=os.environ | self._environment,
                 text=True,
             )
         self.pid = self._process.pid

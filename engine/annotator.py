@@ -170,11 +170,11 @@ class Annotator:
         return checkpoint, entries, earlier
 
     def _at_once(self) -> int:
-        """Events in a round: a few here; twice as many as workers ask about at once, so that none
-        of them waits for another.
+        """Events in a round: a few here; by workers some for each of their calls, since a round
+        ends with its slowest.
         """
-        calls = self._board.calls_of(self._queue)
-        return min(2 * calls, limits.WORK_MODEL_EVENTS_MAX) if calls else limits.ANNOTATE_AT_ONCE
+        calls = self._board.calls_of(self._queue) * limits.WORK_MODEL_EVENTS
+        return min(calls, limits.WORK_MODEL_EVENTS_MAX) if calls else limits.ANNOTATE_AT_ONCE
 
     async def _annotate(self, entries: list[Entry]) -> list[Outcome]:
         """Ask about events and write down what is said; False where there was nothing to ask."""
@@ -199,7 +199,9 @@ class Annotator:
 
     async def _ask_part(self, entries: list[Entry]) -> list[Said]:
         try:
-            return await self._board.hand_out(ANNOTATE, entries, self._queue)
+            return await self._board.hand_out(
+                ANNOTATE, entries, self._queue, limit_s=limits.TASK_MODEL_S_MAX
+            )
         except NobodyThere:
             return await ask_about_all(self.model, entries, self._clock)
         except (TaskDead, Refused) as error:

@@ -249,6 +249,7 @@ def _worker_token(settings: Settings) -> str | None:
         return settings.worker_token.value
     return load_secret(settings.data / "keys" / "worker.key").hex()
 
+
 def _check_format(data: Path) -> None:
     mark = data / "format"
     if not mark.exists():
@@ -357,9 +358,7 @@ def _board(settings: Settings, clock: Clock, token: str | None) -> Board:
     return Board(clock, ArqQueue(settings.redis_url.secret, token))
 
 
-def _indexer(
-    settings: Settings, stores: Stores, sources: follow.Sources, board: Board
-) -> Indexer:
+def _indexer(settings: Settings, stores: Stores, sources: follow.Sources, board: Board) -> Indexer:
     kind, key = embedder_of(settings), settings.embed_key
 
     def load() -> Embedder:

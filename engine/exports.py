@@ -131,19 +131,29 @@ async def _rendered(
     out: deque[tuple[int, asyncio.Task[Rendered]]] = deque()
     try:
         while True:
-            step = await asyncio.to_thread(next, steps, None)
-            if step is not None:
-                asked = RenderPart(format=form, layer=layer, records=records_of(step))
+            part = await asyncio.to_thread(_some, steps)
+            if part:
+                asked = RenderPart(format=form, layer=layer, records=records_of(part))
                 task = asyncio.create_task(job.engine.board.compute(RENDER, asked))
-                out.append((len(step), task))
-            while out and (step is None or len(out) >= limits.TASKS_AHEAD):
+                out.append((len(part), task))
+            while out and (not part or len(out) >= limits.TASKS_AHEAD):
                 size, task = out.popleft()
                 yield size, await task
-            if step is None:
+            if not part:
                 return
     finally:
         for _, task in out:
             task.cancel()
+
+
+def _some(steps: Iterator[list[Any]]) -> list[Any]:
+    """Records enough for a task; none when there are no more."""
+    part: list[Any] = []
+    for step in steps:
+        part += step
+        if len(part) >= limits.TASK_ROWS:
+            break
+    return part
 
 
 def _steps(

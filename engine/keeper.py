@@ -14,9 +14,6 @@ from engine.ticks import Ticks
 from schemas import limits
 
 _TICK_S = 0.05
-_DISK_S = 1.0
-_PRUNE_S = 60.0
-_RETAIN_S = 3600.0
 
 
 class Keeper:

@@ -146,7 +146,8 @@ SCRUB_ENTRIES: Final = 500
 
 # ── Work of other processes ──────────────────────────────────────────────────────────────────
 TASK_ROWS: Final = 1000
-"""Rows of an import that are one task: some tens of milliseconds, so that handing it over pays."""
+"""Rows of an import or export that are one task: tens of milliseconds, so that handing over pays.
+"""
 
 TASKS_AHEAD: Final = 4
 """Tasks of one export that are out at once: their answers wait in memory for their turn."""
@@ -180,8 +181,13 @@ announcement."""
 QUEUE_POLL_S: Final = 0.05
 """Seconds between two looks of a worker into a queue: arq does not wait, it asks."""
 
-WORK_MODEL_EVENTS_MAX: Final = 64
-"""Events in one round of questions, however many workers there are: a round is done as one."""
+WORK_MODEL_EVENTS: Final = 3
+WORK_MODEL_EVENTS_MAX: Final = 192
+"""Events in one round of questions, for each call that workers make at once, and in all: a round is
+done as one."""
+
+TASK_MODEL_S_MAX: Final = (WORK_MODEL_EVENTS + 1) * 60.0
+"""Seconds a worker has for its part of a round, each call as slow as a model may be."""
 
 WORK_TEXTS: Final = 32
 """Texts embedded by one task."""

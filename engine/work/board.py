@@ -47,7 +47,9 @@ class Task:
         "id",
         "kind",
         "lease_s",
+        "limit_s",
         "looked_s",
+        "lost",
         "message",
         "queue",
         "source",
@@ -61,11 +63,12 @@ class Task:
         self.asked = b""
         self.source: Callable[[], bytes] | None = None
         self.future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self.epoch, self.tries = 1, 0
+        self.epoch, self.tries, self.lost = 1, 0, 0
         self.message = ""
         self.worker: str | None = None
         self.born_s = self.due_s = now_s
         self.lease_s = self.taken_s = self.looked_s = 0.0
+        self.limit_s = limits.TASK_S_MAX
 
     def fail(self, error: Exception) -> None:
         """Whoever waits for it is told."""
@@ -150,13 +153,15 @@ class Board:
         asked: Asked,
         queue: str,
         source: Callable[[], bytes] | None = None,
+        *,
+        limit_s: float = limits.TASK_S_MAX,
     ) -> Answer:
-        """The answer of a worker; NobodyThere when there is none who would."""
+        """The answer of a worker, within a time; NobodyThere when there is none who would."""
         if not self.is_able(queue):
             raise NobodyThere
         self._count += 1
         task = Task(f"{self._name}-{self._count}", compute.kind, queue, self._clock.elapsed_s())
-        task.asked, task.source = encode(asked), source
+        task.asked, task.source, task.limit_s = encode(asked), source, limit_s
         self._tasks[task.id] = task
         try:
             await self._announce(task)
@@ -228,14 +233,21 @@ class Board:
                 self._look_at_taken(task, now_s)
             elif not self.is_able(task.queue):
                 task.fail(NobodyThere())
-            elif now_s >= task.due_s or await self._is_lost(task, now_s):
+            elif now_s >= task.due_s:
                 await self._announce(task)
+            elif await self._is_lost(task, now_s):
+                task.lost += 1
+                # A Redis that keeps nothing for a second is of no use to anybody.
+                if task.lost < limits.TASK_TRIES:
+                    await self._announce(task)
+                else:
+                    task.fail(NobodyThere())
 
     def _look_at_taken(self, task: Task, now_s: float) -> None:
         if now_s > task.lease_s:
             self._failed(task, f"worker {task.worker} went silent")
-        elif now_s > task.taken_s + limits.TASK_S_MAX:
-            self._failed(task, f"worker {task.worker} did not end in {limits.TASK_S_MAX:g} s")
+        elif now_s > task.taken_s + task.limit_s:
+            self._failed(task, f"worker {task.worker} did not end in {task.limit_s:g} s")
 
     async def _is_lost(self, task: Task, now_s: float) -> bool:
         """Whether nobody will come for it: Redis was flushed, or started anew."""

@@ -11,6 +11,8 @@ import msgspec
 WORK: Final = "work"
 """The queue of what every worker can do; models and embedders have queues by their names."""
 
+MODEL: Final = "model:"
+
 FUNCTION: Final = "task"
 """What a message in Redis asks for: there is only this."""
 
@@ -65,7 +67,7 @@ class Heard(msgspec.Struct, frozen=True):
 
 def model_queue(model: str) -> str:
     """Where questions to a model wait."""
-    return f"model:{model}"
+    return f"{MODEL}{model}"
 
 
 def embed_queue(embedder: str) -> str:

@@ -22,6 +22,7 @@ from engine.work.computes import COMPUTES, Compute, Refused, Tools
 from engine.work.queue import AWAY, pack, redis_pool, unpack
 from engine.work.wire import (
     FUNCTION,
+    MODEL,
     WORK,
     Beat,
     Given,
@@ -130,7 +131,8 @@ class Worker:
             queue_name=redis_name(self._token, queue),
             redis_pool=pool,
             handle_signals=False,
-            max_jobs=self._jobs,
+            # One task has enough questions for all the calls that this worker makes at once.
+            max_jobs=1 if queue.startswith(MODEL) else self._jobs,
             job_timeout=limits.TASK_S_MAX,
             keep_result=0,
             max_tries=1,

@@ -10,11 +10,11 @@ import signal
 
 import pytest
 
+from bench.redis_server import PATIENCE_S, Stored, redis_program
 from engine.clock import Clock
 from engine.rates import Limit
 from engine.settings import SettingsError, load_settings
 from engine.shared_rates import ADVANCE, AWAY_S, Lease, SharedRates, advance_of, share_of
-from tests.faults.redis import PATIENCE_S, Stored, redis_program
 
 HUNDRED = Limit(100, 3600)
 ALICE = ("acme", "user:alice", "write")

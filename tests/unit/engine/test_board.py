@@ -164,6 +164,19 @@ async def test_an_announcement_that_was_lost_is_made_again(table):
     assert 0 == table.board.retries
 
 
+async def test_a_queue_that_forgets_everything(table):
+    """After a few announcements nobody believes in it, and the task is done here."""
+    table.beat()
+    asking = table.ask()
+    for _ in range(limits.TASK_TRIES):
+        await table.told()
+        table.queue.told = {"other": ("", "", 0)}
+        await table.pass_time(limits.TASK_LOOK_S + 0.5, "w")
+
+    assert ANSWER == await asking
+    assert {("erasure", "here"): 1} == table.board.done
+
+
 async def test_an_announcement_that_waits_is_not_repeated(table):
     """Workers are busy: more of the same would not help."""
     table.beat()

@@ -1,4 +1,4 @@
-"""A Redis for tests: a real one that keeps nothing, and can be killed and started again."""
+"""Which Redis is there to try things on?  A real one that keeps nothing and can be killed."""
 
 import shutil
 import socket
