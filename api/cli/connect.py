@@ -37,8 +37,13 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     scope: str | None
 
     @contextmanager
-    def client(self) -> Iterator[Client]:
-        """A client of it; what goes wrong is said with what to do about it."""
+    def client(self, *, makes: bool = False) -> Iterator[Client]:
+        """A client of it; what goes wrong is said with what to do about it.
+
+        Only a command that writes makes a data directory: a misspelt one has nothing to read.
+        """
+        if self.data is not None and not makes and not (self.data / "format").exists():
+            raise Absent(f"{escape(str(self.data))} is no data directory; remember makes one")
         try:
             with self._opened() as client:
                 yield client

@@ -39,7 +39,7 @@ def remember_command(place: Place, words: tuple[str, ...], as_json: bool, **rest
     given = {name: value for name, value in rest.items() if value}
     if "labels" in given:
         given["labels"] = list(given["labels"])
-    with place.client() as client:
+    with place.client(makes=True) as client:
         for text in _texts(words, lines=lines):
             receipt = client.experience(text, wait=wait, **given)
             if as_json:

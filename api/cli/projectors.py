@@ -34,23 +34,23 @@ def rebuild_command(place: Place, ignore_forgets: bool, wait: bool, as_json: boo
     with place.client() as client:
         answer = client.admin.rebuild(ignore_forgets=ignore_forgets)
         if wait or place.data is not None:
-            _await_views(client, quiet=as_json)
+            _await_views(client)
     if as_json:
         echo_json(answer)
     else:
         OUT.print(f"{answer.status}; {len(answer.unparked)} forgets taken back")
 
 
-def _await_views(client: Client, *, quiet: bool) -> None:
-    """Until no projector rebuilds; the bars show how far each is."""
-    while True:
-        items = client.admin.projectors().items
-        if not any(item.state == "rebuilding" for item in items) or quiet:
-            break
-        time.sleep(_EVERY_S)
+def _await_views(client: Client) -> None:
+    """Until no projector rebuilds; a bar tells how many have swapped."""
     with progress_bars() as report:
-        for item in items:
-            report(item.name, item.checkpoint, item.checkpoint + item.lag_entries)
+        while True:
+            items = client.admin.projectors().items
+            behind = sum(item.state == "rebuilding" for item in items)
+            report("views", len(items) - behind, len(items))
+            if not behind:
+                return
+            time.sleep(_EVERY_S)
 
 
 @click.group("projectors")

@@ -8,7 +8,7 @@ import msgspec
 from rich.markup import escape
 
 from api.cli.connect import Place, connected
-from api.cli.shell import ERR, OUT, echo_json, examples, json_option
+from api.cli.shell import ERR, OUT, Failure, echo_json, examples, json_option
 
 COLOURS: Final = {
     "captured": "white",
@@ -44,6 +44,8 @@ _SHARED: Final = ("lifecycle_id", "timestamp", "scope", "event_id", "event", "se
 @connected
 def tail_command(place: Place, count: int | None, as_json: bool, **rest: Any) -> None:
     """Follow the lifecycle of a scope until interrupted; broken connections are taken up again."""
+    if place.data is not None:
+        raise Failure("nothing happens in a data directory without a server; leave out --data")
     asked: dict[str, Any] = {}
     if rest["view"]:
         asked["view"] = rest["view"]

@@ -36,7 +36,7 @@ _ERRORS_SHOWN: Final = 5
 def import_command(place: Place, kind: str, file: Path, as_json: bool, **rest: Any) -> None:
     """Bring memories over from KIND; rows that cannot be read are skipped and named."""
     ordering = "strict_temporal" if rest["in_order"] else "batch_throughput"
-    with place.client() as client:
+    with place.client(makes=True) as client:
         blob = client.blobs.upload(file)
         begin = getattr(client.imports, kind)
         begun = begin(

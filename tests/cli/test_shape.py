@@ -122,6 +122,20 @@ def test_a_directory_in_use(server, strata):
     assert "server" in said
 
 
+@pytest.mark.parametrize("command", ["recall", "why", "answer", "timeline"])
+def test_a_misspelt_directory(strata, tmp_path, command):
+    """What is asked of a folder that is none is an error, and makes no folder."""
+    said = strata(command, "Acme", "--data", tmp_path / "typo", code=5).stderr
+
+    assert "is no data directory" in said
+    assert not (tmp_path / "typo").exists()
+
+
+def test_tail_of_a_directory(strata, tmp_path):
+    """Without a server nothing happens that could be followed."""
+    assert "without a server" in strata("tail", "--data", tmp_path, code=1).stderr
+
+
 def test_a_misspelt_option_is_a_usage_error(strata):
     """The shell's convention: 2."""
     assert "No such option" in strata("recall", "--tokenz", "3", code=2).stderr
