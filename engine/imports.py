@@ -17,7 +17,7 @@ from projectors.jobs import JobRow
 from schemas import limits
 from schemas.caller import Caller
 from schemas.envelope import Envelope
-from schemas.errors import EngineError, IdempotencyConflict, InvalidParameter, RateLimited
+from schemas.errors import EngineError, InvalidParameter, RateLimited
 from schemas.jobs import Problem
 from schemas.transfer import ImportReceipt, ImportRequest, ImportState
 
@@ -266,17 +266,20 @@ async def _submitted(
     """Event ids by (line, draft). One batch; when something of it is refused, one by one."""
     try:
         written = await _write(job, importer, ready) if ready else []
-    except EngineError:
-        if len(ready) == 1:
+    except EngineError as error:
+        if error.retriable:
             raise
-        written = []
+        written, taken = [], []
         for each in ready:
             try:
                 written += await _write(job, importer, [each])
-            except IdempotencyConflict as error:
+                taken.append(each)
+            except EngineError as refused:
+                if refused.retriable:
+                    raise
                 counts["failed"] += 1
-                problems.append(problem_of(each.line, error))
-        ready = [each for each in ready if all(each.line != p.line for p in problems)]
+                problems.append(problem_of(each.line, refused))
+        ready = taken
     counts["imported"] += sum(1 for each in written if not each.replayed)
     counts["repeated"] += sum(1 for each in written if each.replayed)
     pairs = zip(ready, written, strict=True)

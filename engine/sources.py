@@ -5,10 +5,12 @@ address is resolved once, checked against every network that is not the open int
 connected to by number: what a name means cannot change between the two (SSRF).
 """
 
+import contextlib
 import ipaddress
 import socket
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -16,6 +18,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from engine.blobs import BlobReading, get_blob
+from engine.importers.rows import CUT_OFF
 from schemas import limits
 from schemas.caller import Caller
 from schemas.errors import InvalidParameter
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 _GZIP: Final = b"\x1f\x8b"
+_WBITS: Final = zlib.MAX_WBITS | 16
+_STEP: Final = 16 * limits.KIB
 _FORBIDDEN: Final = tuple(
     ipaddress.ip_network(text)
     for text in (
@@ -151,24 +156,57 @@ def _file(path: Path) -> Iterator[bytes]:
 
 
 def _whole(parts: Iterator[bytes]) -> bytes:
-    """Everything, unpacked as it comes when it is gzip; never more than the limit."""
+    """Everything, unpacked as it comes when it is gzip; never more than the limit.
+
+    What stands before damage, or before the end of a file that was cut off, is good: it is taken,
+    and a line of its own says that the rest is not there.
+    """
     first = next(parts, b"")
-    packed = first.startswith(_GZIP)
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16) if packed else None
+    pieces: Iterator[bytes] = chain((first,), parts)
+    if first.startswith(_GZIP):
+        pieces = _unpacked(pieces)
     found = bytearray()
-    piece: bytes | None = first
-    while piece is not None:
-        found += _unpacked(unpacker, piece, len(found)) if unpacker is not None else piece
-        if len(found) > limits.IMPORT_BYTES_MAX:
-            raise SourceFailed(f"more than {limits.IMPORT_BYTES_MAX} bytes, unpacked")
-        piece = next(parts, None)
-    if unpacker is not None and not unpacker.eof:
-        raise SourceFailed("the gzip file is cut off")
+    try:
+        for piece in pieces:
+            found += piece
+            if len(found) > limits.IMPORT_BYTES_MAX:
+                raise SourceFailed(f"more than {limits.IMPORT_BYTES_MAX} bytes, unpacked")
+    except _Damaged as error:
+        if not found:
+            raise SourceFailed(f"not a gzip file: {error}") from error
+        found += b"\n" + CUT_OFF
     return bytes(found)
 
 
-def _unpacked(unpacker: "zlib._Decompress", piece: bytes, have: int) -> bytes:
-    try:
-        return unpacker.decompress(piece, limits.IMPORT_BYTES_MAX + 1 - have)
-    except zlib.error as error:
-        raise SourceFailed(f"not a gzip file: {error}") from error
+class _Damaged(Exception):
+    """From here on nothing can be unpacked."""
+
+
+def _unpacked(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """The members of a gzip file one after the other, in steps that no bomb makes large."""
+    unpacker = zlib.decompressobj(_WBITS)
+    for part in parts:
+        for at in range(0, len(part), _STEP):
+            piece = part[at : at + _STEP]
+            while piece:
+                if unpacker.eof:
+                    unpacker = zlib.decompressobj(_WBITS)
+                before = unpacker.copy()
+                try:
+                    yield unpacker.decompress(piece, limits.MIB)
+                except zlib.error as error:
+                    yield from _until_damage(before, piece)
+                    raise _Damaged(str(error)) from error
+                # Between and after members there may be padding.
+                rest = unpacker.unused_data.lstrip(b"\0") if unpacker.eof else b""
+                piece = rest or unpacker.unconsumed_tail
+    yield unpacker.flush()
+    if not unpacker.eof:
+        raise _Damaged("it is cut off")
+
+
+def _until_damage(unpacker: "zlib._Decompress", piece: bytes) -> Iterator[bytes]:
+    """What a step gives up to the byte that is wrong."""
+    with contextlib.suppress(zlib.error):
+        for at in range(len(piece)):
+            yield unpacker.decompress(piece[at : at + 1])

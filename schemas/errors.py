@@ -23,7 +23,15 @@ The codes are those of 001 §16; where the seed has none, ours follow its casing
 in `api/errors.py`: nothing below `api` knows them.
 """
 
-from typing import Any, ClassVar
+import re
+from typing import Any, ClassVar, Final
+
+_QUOTED: Final = re.compile(r"""'[^']*'?|"[^"]*"?|(?<=field )`[^`]*`?""")
+
+
+def unquoted(text: str) -> str:
+    """What an error says, without the words it quotes: those are somebody's, and may be erased."""
+    return _QUOTED.sub("…", text)
 
 
 class EngineError(Exception):

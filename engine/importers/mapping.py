@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from engine.importers import IMPORTERS, Importer, Options, Row
-from engine.importers.rows import BadRow
+from engine.importers.rows import CUT_OFF, BadRow, Broken
 from schemas import limits
 from schemas.envelope import Envelope, checked
-from schemas.errors import EngineError
+from schemas.errors import EngineError, unquoted
 from schemas.jobs import Problem
 from schemas.times import Instant
 from schemas.transfer import ImportOptions
@@ -82,14 +82,18 @@ class Mapper:
 
 
 def problem_of(line: int, error: Exception) -> Problem:
-    """What is wrong with a row, as its job tells it."""
+    """What is wrong with a row, as its job tells it: in our words, for they stay in the log."""
     if isinstance(error, EngineError):
-        return Problem(line=line, error=error.code.lower(), detail=error.message[:500])
-    return Problem(line=line, error="invalid_envelope", detail=str(error)[:500])
+        code, said = error.code.lower(), error.message
+    else:
+        code, said = "invalid_envelope", str(error)
+    return Problem(line=line, error=code, detail=unquoted(said)[:500])
 
 
 def _mapped(importer: Importer, row: Row, options: Options) -> MappedRow:
     try:
+        if isinstance(row.value, Broken):
+            raise BadRow(row.value)
         drafts = importer.drafts(row, options)
         ready = [Ready(_checked(draft.envelope), draft.follows) for draft in drafts]
     except (BadRow, EngineError) as error:
@@ -136,10 +140,13 @@ def _lines(data: bytes) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(data.splitlines(), start=1):
         if not line.strip():
             continue
+        if line == CUT_OFF:
+            yield number, Broken("the packed file is damaged or cut off from here on")
+            continue
         if len(line) > limits.EXPERIENCE_BODY_BYTES_MAX:
-            yield number, f"line {number} is longer than an experience may be"
+            yield number, Broken(f"line {number} is longer than an experience may be")
             continue
         try:
             yield number, msgspec.json.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            yield number, f"line {number} is not JSON: {error}"
+            yield number, Broken(f"line {number} is not JSON: {error}")

@@ -12,6 +12,9 @@ from schemas import limits
 Mapping = dict[str, Any]
 _FIELD: Final = re.compile(r"\{(\w+)\}")
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]+")
+CUT_OFF: Final = b"\0cut off"
+"""The line that stands for all that could not be unpacked: no JSON, and no text anyone writes."""
+
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -19,17 +22,19 @@ class BadRow(Exception):
     """A row that cannot be taken; the message says why."""
 
 
-class Row(msgspec.Struct, frozen=True):
-    """One thing of an export, and where it stood: a line, or its place in a list from 1 on.
+class Broken(str):
+    """What is wrong with a line that could not even be read, in its place; the others can."""
 
-    `problem` is set when it could not even be read; the other rows can.
-    """
+    __slots__ = ()
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One thing of an export, and where it stood: a line, or its place in a list from 1 on."""
 
     line: int
     kind: str
     value: Any
     context: Mapping = {}
-    problem: str | None = None
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,13 +87,13 @@ def instant(value: Any) -> datetime | None:
     if value is None or value == "":
         return None
     if isinstance(value, bool):
-        raise BadRow(f"{value!r} is not a time")
+        raise BadRow("what is given as a time is none")
     if isinstance(value, (int, float)):
         return _from_seconds(float(value))
     try:
         found = datetime.fromisoformat(str(value).strip())
     except ValueError:
-        raise BadRow(f"{str(value)[:60]!r} is not a time") from None
+        raise BadRow("what is given as a time is none") from None
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
@@ -100,7 +105,7 @@ def _from_seconds(value: float) -> datetime:
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     except (OverflowError, ValueError):
-        raise BadRow(f"{value!r} is not a time") from None
+        raise BadRow("what is given as a time is none") from None
 
 
 def key_of(*parts: Any) -> str:

@@ -4,7 +4,7 @@ import json
 import time
 from collections import Counter
 
-ROWS = 3000
+ROWS = 10_000
 
 
 def lines():

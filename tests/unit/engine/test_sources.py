@@ -1,12 +1,26 @@
 """Can an import be made to read what it should not?"""
 
+import gzip
 import ipaddress
 import socket
+import zlib
+from hashlib import sha256
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from engine.importers.rows import CUT_OFF
 from engine.settings import Settings
-from engine.sources import SourceFailed, allowed_path, check_url, is_public, public_address
+from engine.sources import (
+    SourceFailed,
+    allowed_path,
+    check_url,
+    is_public,
+    public_address,
+    read_source,
+)
+from schemas import limits
 from schemas.errors import InvalidParameter
 
 INSIDE = [
@@ -92,3 +106,64 @@ def test_a_path_stays_in_its_folder(tmp_path):
     for path in ("../secret", "link", str(tmp_path / "secret"), "none", "."):
         with pytest.raises(InvalidParameter):
             allowed_path(home, path)
+
+
+TEXT = "\n".join(
+    f'{{"line": {number}, "words": "{sha256(bytes([number])).hexdigest()}"}}'
+    for number in range(256)
+).encode()
+
+
+def packed_in(folder, content):
+    """What an import reads of a file with these bytes."""
+    (folder / "file.gz").write_bytes(content)
+    return read_source(Home(import_folder=folder), None, {"path": "file.gz"})
+
+
+def test_a_packed_file(tmp_path):
+    """Unpacked whole; also when it has several members, or padding after them."""
+    whole = gzip.compress(TEXT)
+    half = len(TEXT) // 2
+
+    assert TEXT == packed_in(tmp_path, whole)
+    assert TEXT == packed_in(tmp_path, gzip.compress(TEXT[:half]) + gzip.compress(TEXT[half:]))
+    assert TEXT == packed_in(tmp_path, whole + bytes(512))
+    assert TEXT == packed_in(tmp_path, TEXT)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9, 0.999])
+def test_a_packed_file_that_was_cut_off(tmp_path, share):
+    """What stands before the cut is read, and a line says that there was more."""
+    whole = gzip.compress(TEXT)
+    found = packed_in(tmp_path, whole[: int(len(whole) * share)])
+    good, _, last = found.rpartition(b"\n")
+
+    assert CUT_OFF == last
+    assert TEXT.startswith(good)
+    assert len(good) > len(TEXT) * share / 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(at=st.floats(0, 1), bit=st.integers(0, 7))
+def test_a_packed_file_with_a_bit_flipped(tmp_path_factory, at, bit):
+    """Refused, or read up to the damage and said so; never read as something else, silently."""
+    content = bytearray(gzip.compress(TEXT))
+    content[int(at * (len(content) - 1))] ^= 1 << bit
+    folder = tmp_path_factory.mktemp("flipped")
+    try:
+        found = packed_in(folder, bytes(content))
+    except SourceFailed:
+        return
+    assert found == TEXT or found.endswith(CUT_OFF) or not content.startswith(b"\x1f\x8b")
+
+
+def test_a_bomb(tmp_path):
+    """A small file that unpacks to more than an import may read is refused."""
+    bomb = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    block = bytes(16 * limits.MIB)
+    parts = [bomb.compress(block) for _ in range(limits.IMPORT_BYTES_MAX // len(block) + 1)]
+    content = b"".join([*parts, bomb.flush()])
+
+    assert len(content) < limits.MIB
+    with pytest.raises(SourceFailed, match="more than"):
+        packed_in(tmp_path, content)
