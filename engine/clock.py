@@ -50,6 +50,13 @@ class Clock:
         """Seconds on a clock that never steps, for durations only."""
         return time.monotonic()
 
+    @staticmethod
+    def thread_cpu_s(ident: int) -> float | None:
+        """Seconds a thread has computed so far; None where the system does not tell."""
+        if not hasattr(time, "pthread_getcpuclockid"):
+            return None
+        return time.clock_gettime(time.pthread_getcpuclockid(ident))
+
     def entropy(self) -> int:
         """62 bits that tell apart ids of one microsecond. Not a secret."""
         return self._random.getrandbits(62)

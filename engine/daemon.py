@@ -14,6 +14,7 @@ import msgspec
 
 from engine.announcer import Announcer
 from engine.clock import Clock
+from engine.pace import Pace
 from engine.reading import ReadAhead
 from engine.state.kv import KV, Batch, StoreError
 from engine.state.log import KvLog, Row
@@ -40,8 +41,6 @@ FAMILIES = ("feed",)
 _OPERATIONS: Final = {Put: "put", Close: "close", Drop: "drop"}
 _DIRECTIVE: Final = KINDS[Directive]
 _IDLE_S: Final = 0.5
-_PACE_S: Final = 0.01
-_YIELD: Final = 1.0
 _pack = msgspec.msgpack.Encoder().encode
 
 EntryOf = Callable[[Row], Entry]
@@ -86,7 +85,9 @@ class Daemon:
         self._thread: threading.Thread | None = None
         self.processed_entries = 0
         self._batch_ended_s = 0.0
-        self._rest_s = _PACE_S
+        self._pace = Pace()
+        self._rest_s = 0.0
+        self._loop_thread: int | None = None
 
     # ── running ──────────────────────────────────────────────────────────────────────────────
 
@@ -110,7 +111,8 @@ class Daemon:
         self.announcer.load(self.unit.state.announced)
 
     def start(self) -> None:
-        """Run in a thread of its own until `stop`."""
+        """Run in a thread of its own until `stop`, beside the event loop that called."""
+        self._loop_thread = threading.get_ident()
         self._thread = threading.Thread(target=self._run, name="projection", daemon=True)
         self._thread.start()
 
@@ -148,11 +150,10 @@ class Daemon:
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
-            # Under load a batch a few milliseconds wide costs far less than many of one entry;
-            # when nothing happened lately the first entry does not wait.
+            # When nothing happened lately the first entry does not wait.
             rest_s = self._batch_ended_s + self._rest_s - self._clock.elapsed_s()
             if rest_s > 0:
-                self._stopping.wait(rest_s)
+                self._rest(rest_s)
             began, written = self._clock.elapsed_s(), self._log.written
             try:
                 moved = self.step()
@@ -163,13 +164,27 @@ class Daemon:
             except Exception as error:  # the guard of the daemon: health goes red
                 self.failure = f"projection stopped: {error!r}"
                 raise
-            # Whoever posts is waiting, and what is derived is not waited for: while entries come
-            # in, projection takes a part of the interpreter and lags; when they stop it catches up.
-            is_busy = self._log.written != written
             worked_s = self._clock.elapsed_s() - began
-            self._rest_s = max(_PACE_S, worked_s * _YIELD) if is_busy else _PACE_S
+            self._rest_s = self._pace.rest_s(
+                worked_s,
+                is_busy=self._log.written != written,
+                is_behind=self._log.written - self.unit.cursor > self._batch_entries,
+            )
             if not moved:
                 self._wake.wait(_IDLE_S)
+
+    def _rest(self, rest_s: float) -> None:
+        """Leave the interpreter to the event loop, and see what it does with it."""
+        began, before = self._clock.elapsed_s(), self._loop_cpu_s()
+        self._stopping.wait(rest_s)
+        after, rested_s = self._loop_cpu_s(), self._clock.elapsed_s() - began
+        if before is None or after is None or rested_s <= 0:
+            self._pace.saw(None)
+        else:
+            self._pace.saw((after - before) / rested_s)
+
+    def _loop_cpu_s(self) -> float | None:
+        return None if self._loop_thread is None else self._clock.thread_cpu_s(self._loop_thread)
 
     # ── one batch ────────────────────────────────────────────────────────────────────────────
 

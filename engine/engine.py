@@ -278,7 +278,7 @@ def assemble(
     log = KvLog(kv, vault, order=bus.order, syncer=syncer, buffered=buffered)
     names = Names(kv, stores.master)
     entries = EntryReader(names)
-    inline, staged = Unit(kv, "inline", projection.inline), Unit(kv, "staged", projection.staged)
+    inline, staged = _units(kv, projection)
     policies = Policies(preset_of(settings), inline, names)
     trail = _trail(kv, vault, names, clock, policies)
     committer = Committer(
@@ -329,6 +329,12 @@ def assemble(
         packs=Packs(stores.master, clock),
         entries=entries,
     )
+
+
+def _units(kv: KV, projection: Projection) -> tuple[Unit, Unit]:
+    # Inline rows are committed before their batch is written: those are not kept for readers.
+    inline = Unit(kv, "inline", projection.inline)
+    return inline, Unit(kv, "staged", projection.staged, keeps_recent=True)
 
 
 def _read_ahead(settings: Settings, log: KvLog, entries: EntryReader) -> ReadAhead:

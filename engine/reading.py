@@ -58,8 +58,10 @@ class ReadAhead:
         self._source = source
         self._readers: deque[Reader] = deque()
         self._ahead: deque[Stretch] = deque()
+        self._lost_in_a_row = 0
         self.failure: str | None = None
         self.taken = 0
+        self.lost = 0
 
     def look_ahead(self, cursor: int, head: int) -> None:
         """Keep the other process busy with what comes after the cursor, if that is much."""
@@ -79,7 +81,7 @@ class ReadAhead:
                 start = last + 1
             foresee(self.find)
         except _FAILURES as error:
-            self._give_up(error)
+            self._replace(error)
 
     def find(self, entry: Entry) -> Extraction | None:
         """What an entry says, if it was read ahead; None has it read here."""
@@ -92,8 +94,9 @@ class ReadAhead:
         try:
             found = self._ahead[0].found.result(timeout=limits.READ_AHEAD_S_MAX).get(entry.id)
         except _FAILURES as error:
-            self._give_up(error)
+            self._replace(error)
             return None
+        self._lost_in_a_row = 0
         self.taken += found is not None
         return found
 
@@ -111,10 +114,16 @@ class ReadAhead:
         self._readers.rotate()
         return self._readers[0]
 
-    def _give_up(self, error: BaseException) -> None:
-        """Without the other process everything is read here; health says so."""
-        self.failure = f"reading ahead stopped: {error!r}"
+    def _replace(self, error: BaseException) -> None:
+        """A process that died is replaced when there is more to read; what it had is read again.
+
+        One that dies again and again is not: then everything is read here, and health says so.
+        """
         self.rest()
+        self.lost += 1
+        self._lost_in_a_row += 1
+        if self._lost_in_a_row >= limits.READ_AHEAD_LOST_MAX:
+            self.failure = f"reading ahead stopped: {error!r}"
 
 
 # ── the other process ────────────────────────────────────────────────────────────────────────

@@ -250,6 +250,9 @@ READ_AHEAD_WINDOW: Final = 1024
 READ_AHEAD_S_MAX: Final = 30.0
 """Seconds to wait for the other process before it is given up."""
 
+READ_AHEAD_LOST_MAX: Final = 3
+"""Reading processes that may die one after the other before everything is read in the server."""
+
 PARK_ATTEMPTS: Final = 3
 """Tries before an entry that a projector cannot take is parked."""
 
@@ -652,6 +655,10 @@ NAME_CACHE_MAX: Final = 100_000
 
 VIEW_CACHE_ROWS_MAX: Final = 16_384
 """Rows of a view that its writer keeps decoded, about 5 KB each; beyond it they are read again."""
+
+READ_CACHE_ROWS_MAX: Final = 4096
+"""Rows of the layers kept decoded for readers: a recall looks up two or three hundred, and the next
+one of the same scope mostly the same ones."""
 
 PROBE_S_MAX: Final = 5.0
 """A health probe is never older than this."""

@@ -5,7 +5,8 @@ A unit's rows live in families of one generation, `view.<projector>@<generation>
 built in the next generation from the log while the old one is read, and then they swap.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,6 +17,8 @@ from schemas import limits
 
 _pack = msgspec.msgpack.Encoder().encode
 Answer = TypeVar("Answer")
+Place = tuple[int, str, bytes]
+"""Tenant, table and key of a row."""
 
 
 class UnitState(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,9 +54,13 @@ def row_key(tenant_no: int, table: str, key: bytes) -> bytes:
 class Unit:
     """A set of projectors that share a checkpoint and a generation."""
 
-    def __init__(self, kv: KV, name: str, projectors: Sequence[Projector]) -> None:
+    def __init__(
+        self, kv: KV, name: str, projectors: Sequence[Projector], *, keeps_recent: bool = False
+    ) -> None:
+        """With `keeps_recent`, rows that are read stay decoded; it is committed once written."""
         self.kv = kv
         self.name = name
+        self._kind = Recent if keeps_recent else Rows
         self.projectors = tuple(projectors)
         self.versions = {projector.name: projector.version for projector in self.projectors}
         self.owner = {t: p.name for p in self.projectors for t in p.tables}
@@ -64,6 +71,7 @@ class Unit:
         }
         self._remembered: dict[int, Remembered] = {}
         self._rows: Rows | None = None
+        self._written: Iterable[Place] = ()
         row = kv.get("meta", self._state_key())
         self.state = _decode_state(row) if row is not None else UnitState()
         self.keeps_up = False
@@ -152,9 +160,7 @@ class Unit:
             return self.state.building_checkpoint
         return self.state.checkpoint
 
-    def write(
-        self, batch: Batch, pending: dict[tuple[int, str, bytes], Any], checkpoint: int
-    ) -> UnitState:
+    def write(self, batch: Batch, pending: dict[Place, Any], checkpoint: int) -> UnitState:
         """Put pending rows and the checkpoint into one batch; `commit` after it is written."""
         generation = self.target
         for (tenant_no, table, key), value in pending.items():
@@ -172,11 +178,16 @@ class Unit:
         else:
             after = msgspec.structs.replace(self.state, checkpoint=checkpoint, announced=announced)
         batch.put("meta", self._state_key(), _pack(after))
+        self._written = pending
         return after
 
     def commit(self, after: UnitState) -> None:
         """The batch that `write` filled is in the store."""
         self.state = after
+        rows = self._rows
+        if isinstance(rows, Recent):
+            rows.changed(self._written)
+        self._written = ()
 
     def remembering(self) -> "Remembered":
         """What this unit's only writer sees, with the rows it saw lately kept decoded."""
@@ -229,7 +240,7 @@ class Unit:
         """The rows of a generation: made once, for every read asks for them."""
         rows = self._rows
         if rows is None or rows.generation != generation:
-            rows = self._rows = Rows(self, generation)
+            rows = self._rows = self._kind(self, generation)
         return rows
 
     def moving(self) -> "Rows":
@@ -284,46 +295,107 @@ class Rows:
             yield key[len(first) :], self._decoders[table](value)
 
 
+class Halves:
+    """A bounded number of rows by place: those asked for lately.
+
+    Two halves: when the young one is full it becomes the old one, and what nobody asked for since
+    goes.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most // 2
+        self._young: dict[Place, Any] = {}
+        self._old: dict[Place, Any] = {}
+
+    def get(self, place: Place) -> Any:
+        """The value kept, or this object itself when there is none."""
+        found = self._young.get(place, self)
+        if found is self:
+            found = self._old.get(place, self)
+            if found is not self:
+                self.keep(place, found)
+        return found
+
+    def keep(self, place: Place, value: Any) -> None:
+        """Keep a value that was asked for."""
+        if len(self._young) >= self._most:
+            self._old, self._young = self._young, {}
+        self._young[place] = value
+
+    def revise(self, place: Place, value: Any) -> None:
+        """Another value for what is kept; what is not kept stays so."""
+        if place in self._young:
+            self._young[place] = value
+        elif place in self._old:
+            self._old[place] = value
+
+    def drop(self, place: Place) -> None:
+        """Keep it no longer."""
+        self._young.pop(place, None)
+        self._old.pop(place, None)
+
+
+class Recent(Rows):
+    """Rows of one generation for readers, those read lately kept decoded.
+
+    A row is kept only if nothing was written between looking it up and keeping it: what a reader
+    finds after a commit is never older than that commit.
+    """
+
+    def __init__(self, unit: Unit, generation: int) -> None:
+        super().__init__(unit, generation)
+        self._kept = Halves(limits.READ_CACHE_ROWS_MAX)
+        self._lock = threading.Lock()
+        self._commits = 0
+
+    def get(self, tenant_no: int, table: str, key: bytes) -> Any | None:
+        """The row's value, or None."""
+        place = (tenant_no, table, key)
+        with self._lock:
+            found = self._kept.get(place)
+            commits = self._commits
+        if found is self._kept:
+            found = super().get(tenant_no, table, key)
+            with self._lock:
+                if commits == self._commits:
+                    self._kept.keep(place, found)
+        return found
+
+    def changed(self, places: Iterable[Place]) -> None:
+        """These rows were just written."""
+        with self._lock:
+            self._commits += 1
+            for place in places:
+                self._kept.drop(place)
+
+
 class Remembered:
     """Rows of one generation that were looked up lately; right only for the unit's one writer.
 
-    What is written and never looked up is not kept. Two halves: when the young one is full it
-    becomes the old one, and what nobody asked for since goes.
+    What is written and never looked up is not kept.
     """
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        self._young: dict[tuple[int, str, bytes], Any] = {}
-        self._old: dict[tuple[int, str, bytes], Any] = {}
+        self._kept = Halves(limits.VIEW_CACHE_ROWS_MAX)
 
     def get(self, tenant_no: int, table: str, key: bytes) -> Any | None:
         """The row's value, or None; that there is none is remembered as well."""
         place = (tenant_no, table, key)
-        found = self._young.get(place, self)
-        if found is self:
-            found = self._old.get(place, self)
-            if found is self:
-                found = self._rows.get(tenant_no, table, key)
-            self._keep(place, found)
+        found = self._kept.get(place)
+        if found is self._kept:
+            found = self._rows.get(tenant_no, table, key)
+            self._kept.keep(place, found)
         return found
 
     def scan(self, tenant_no: int, table: str, prefix: bytes = b"") -> Iterator[tuple[bytes, Any]]:
         """Rows whose key starts with the prefix, in key order."""
         return self._rows.scan(tenant_no, table, prefix)
 
-    def written(self, pending: dict[tuple[int, str, bytes], Any]) -> None:
+    def written(self, pending: dict[Place, Any]) -> None:
         """These rows were just written."""
-        young, old = self._young, self._old
         for place, value in pending.items():
-            if place in young:
-                young[place] = value
-            elif place in old:
-                old[place] = value
-
-    def _keep(self, place: tuple[int, str, bytes], value: Any) -> None:
-        if len(self._young) >= limits.VIEW_CACHE_ROWS_MAX // 2:
-            self._old, self._young = self._young, {}
-        self._young[place] = value
+            self._kept.revise(place, value)
 
 
 def prefix_end(prefix: bytes) -> bytes | None:

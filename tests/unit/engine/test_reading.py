@@ -53,16 +53,44 @@ async def test_a_few_entries_start_no_process(rig):
         assert not engine.daemon.ahead._readers
 
 
-async def test_a_reader_that_dies_is_not_missed(rig):
-    """The rest is read here; the failure is told, and nothing differs."""
+async def test_a_reader_that_dies_is_replaced(rig):
+    """Another takes its place, what the dead one had is read again, and nothing differs."""
     async with rig.Site() as site:
         engine = await backlog(rig, site, limits.READ_AHEAD_WINDOW + 500)
         await site.step()
-        for reader in engine.daemon.ahead._readers:
-            reader._process.kill()
+        ahead = engine.daemon.ahead
+        (first,) = ahead._readers
+        first._process.kill()
+        while not ahead.lost:
+            await site.step()
+        before = ahead.taken
         await site.settle()
 
-        assert "reading ahead stopped" in engine.daemon.ahead.failure
+        assert (1, None) == (ahead.lost, ahead.failure)
+        assert ahead.taken > before
+        assert rig.replayed(engine, site.projection) == rig.kept(engine)
+
+
+async def test_readers_that_keep_dying_are_given_up(rig):
+    """The rest is read here; the failure is told, and nothing differs."""
+    async with rig.Site() as site:
+        engine = await backlog(rig, site, limits.READ_AHEAD_WINDOW + 500)
+        ahead = engine.daemon.ahead
+        submit = Reader.submit
+
+        def submit_and_die(reader, tasks):
+            reader._process.kill()
+            reader._process.wait()
+            return submit(reader, tasks)
+
+        Reader.submit = submit_and_die
+        try:
+            await site.settle()
+        finally:
+            Reader.submit = submit
+
+        assert limits.READ_AHEAD_LOST_MAX == ahead.lost
+        assert "reading ahead stopped" in ahead.failure
         assert rig.replayed(engine, site.projection) == rig.kept(engine)
 
 
