@@ -6,6 +6,7 @@ Only what was given comes back: a field that is absent, null or empty may mean t
 """
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -153,7 +154,8 @@ class Number(Shape):
         if isinstance(value, bool):
             return int(value) if self.is_whole else float(value)
         if isinstance(value, int):
-            return value if self.is_whole else float(value)
+            is_float = abs(value) <= sys.float_info.max
+            return value if self.is_whole else float(value) if is_float else None
         if not isinstance(value, float):
             return None
         if not self.is_whole:
