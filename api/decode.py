@@ -67,6 +67,9 @@ def blame(message: str, invalid: type[EngineError]) -> EngineError:
         field = f"{path}.{named['field']}" if path else named["field"]
         if named["what"].startswith("missing"):
             return MissingField(field=field, reason="required")
+        if path == "selector":
+            # A selector that was meant otherwise must not forget more (001 §8.5): 422 by name.
+            return InvalidParameter(field=field, reason="unknown field")
         return invalid(field=field, reason="unknown field")
     if any(word in reason for word in _TIME_WORDS):
         return InvalidTimestamp(field=path, reason=reason)

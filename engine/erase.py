@@ -87,7 +87,7 @@ async def preview_erasure(
     policy.require(engine, caller, "forget.gdpr", request.scope)
     check(request)
     plan = await asyncio.to_thread(plan_of, engine, engine.tenant_no(caller), request)
-    kept = keep_preview(engine, caller, said(request), plan.found)
+    kept = keep_preview(engine, caller, said(request), plan.shown())
     spaces = plan.workspaces(engine)
     redacted = len(plan.references)
     return ErasurePreview(
@@ -117,7 +117,7 @@ def get_manifest(engine: "Engine", caller: Caller, request: ManifestRequest) -> 
     policy.require(engine, caller, "forget.gdpr", asked.scope)
     plan = plan_of(engine, engine.tenant_no(caller), asked)
     lines = {f"{at:08}": line for at, line in enumerate(plan.lines(engine))}
-    return _page(engine, caller, request, lines, drifted=preview.digest != digest_of(plan.found))
+    return _page(engine, caller, request, lines, drifted=preview.digest != digest_of(plan.shown()))
 
 
 def get_erasure_manifest(engine: "Engine", caller: Caller, request: ManifestRequest) -> Manifest:
@@ -150,7 +150,7 @@ async def start_erasure(engine: "Engine", caller: Caller, request: ErasureReques
         if plan.references:
             policy.require(engine, caller, CROSS, request.scope)
         if request.from_preview_id is not None:
-            check_preview(engine, caller, request.from_preview_id, said(request), plan.found)
+            check_preview(engine, caller, request.from_preview_id, said(request), plan.shown())
     written: Written = await engine.committer.submit(order)
     row = find_job(engine, caller, started_by(written.entry))
     if not written.is_replay:

@@ -55,6 +55,14 @@ class Plan(msgspec.Struct, kw_only=True):
                 event, references=len(scopes), referring=sorted(filter(None, numbers))
             )
 
+    def shown(self) -> Selection:
+        """What may not differ from a preview (001 §8.6.3): the events; records where none are.
+
+        What is derived moves by itself, as an episode that is sealed, and goes with its events.
+        """
+        found = self.found
+        return Selection(events=found.events, held=found.held) if found.events else found
+
     def workspaces(self, engine: "Engine") -> list[AffectedWorkspace]:
         """The other scopes that refer to what goes, and who owns them."""
         counted: dict[str, int] = {}

@@ -92,7 +92,7 @@ def test_a_legal_hold_keeps_what_is_there(api, preview, story, scope):
     "body, code",
     [
         ({"selector": {}}, "EMPTY_SELECTOR_WITHOUT_CONFIRMATION"),
-        ({"selector": {"memory_id": ["evt_1"]}}, "INVALID_BODY"),
+        ({"selector": {"memory_id": ["evt_1"]}}, "INVALID_PARAMETER"),
         (
             {"selector": {"memory_ids": ["x"]}, "confirm_all": True},
             "AMBIGUOUS_SELECTOR_CONFIRM_ALL",

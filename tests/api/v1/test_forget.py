@@ -59,7 +59,7 @@ def facts_in(api, scope):
         ({"selector": {"about_subject": ""}}, "EMPTY_SELECTOR_WITHOUT_CONFIRMATION"),
         ({"layers": ["facts"]}, "EMPTY_SELECTOR_WITHOUT_CONFIRMATION"),
         ({"confirm_all": True, "selector": {"predicate": "p"}}, "AMBIGUOUS_SELECTOR_CONFIRM_ALL"),
-        ({"selector": {"abuot_subject": "user:ada"}}, "INVALID_BODY"),
+        ({"selector": {"abuot_subject": "user:ada"}}, "INVALID_PARAMETER"),
         ({"confirm_all": True, "cascade": "all"}, "INVALID_BODY"),
         ({"confirm_all": True, "layers": ["events"]}, "INVALID_PARAMETER"),
     ],
