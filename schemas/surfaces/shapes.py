@@ -312,12 +312,14 @@ class Model(Shape):
 
     def stored(self, value: dict[str, Any]) -> dict[str, Any]:
         """As it is kept: with its defaults, and without what is null."""
-        full = self.filled(value)
         kept: dict[str, Any] = {}
-        for name, item in full.items():
-            shape, _ = _split(self.fields[name])
-            if item is not None:
-                kept[name] = _stored(shape, item)
+        for name, declared in self.fields.items():
+            shape, default = _split(declared)
+            if name in value:
+                if value[name] is not None:
+                    kept[name] = _stored(shape, value[name])
+            elif default not in (REQUIRED, ABSENT, None):
+                kept[name] = default() if callable(default) else default
         return kept
 
     def schema(self) -> dict[str, Any]:
