@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import announcer, audit, daemon, follow, lifecycle
+from engine.admin import package_version
 from engine.annotator import Annotator
 from engine.announcer import Announcer
 from engine.audit import Trail, days_of
@@ -361,7 +362,7 @@ def _board(settings: Settings, clock: Clock, token: str | None) -> Board:
     """Tasks for workers, when there is a Redis to tell them by."""
     if settings.redis_url is None or token is None:
         return Board(clock)
-    return Board(clock, ArqQueue(settings.redis_url.secret, token))
+    return Board(clock, ArqQueue(settings.redis_url.secret, token), package_version())
 
 
 def _indexer(settings: Settings, stores: Stores, sources: follow.Sources, board: Board) -> Indexer:

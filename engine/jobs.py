@@ -21,6 +21,7 @@ from schemas.caller import Caller, Decision
 from schemas.entry import Command, Directive, Entry
 from schemas.errors import Conflict, EngineError, NotFound, Unavailable
 from schemas.jobs import PREFIX_OF, CancelJob, EndJob, JobKind, MoveJob, Problem, RetryJob, StartJob
+from schemas.times import to_us
 from schemas.token import Grant
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Jobs:
     def __init__(self, runners: dict[str, Runner]) -> None:
         self._runners = runners
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._began_us: dict[str, int] = {}
         self._slots = asyncio.Semaphore(limits.JOBS_AT_ONCE)
         self.failures = 0
 
@@ -104,12 +106,22 @@ class Jobs:
         """Take a job on."""
         task = asyncio.get_running_loop().create_task(self._run(Job(engine, tenant, row)))
         self._tasks[row.job_id] = task
-        task.add_done_callback(lambda _: self._tasks.pop(row.job_id, None))
+        self._began_us[row.job_id] = to_us(row.at)
+        task.add_done_callback(lambda _: self._over(row.job_id))
+
+    def _over(self, job_id: str) -> None:
+        self._tasks.pop(job_id, None)
+        self._began_us.pop(job_id, None)
 
     @property
     def running(self) -> int:
         """Jobs at hand, those that wait for a place among them."""
         return len(self._tasks)
+
+    def oldest_s(self, now_us: int) -> float:
+        """Age of the job at hand that began first."""
+        began = min(self._began_us.values(), default=now_us)
+        return max(0.0, (now_us - began) / 1_000_000)
 
     async def stop(self) -> None:
         """The process ends: jobs stop where they are, and are run on by the next."""

@@ -75,6 +75,8 @@ class _Collector:
         engine, board = self._engine, self._engine.board
         yield _counter("strata_job_failures", "Jobs that a bug ended.", engine.jobs.failures)
         yield _gauge("strata_jobs_running", "Jobs at hand in this process.", engine.jobs.running)
+        oldest = engine.jobs.oldest_s(engine.clock.now_us())
+        yield _gauge("strata_jobs_oldest_seconds", "Age of the oldest job at hand.", oldest)
         depth = GaugeMetricFamily(
             "strata_tasks_waiting", "Tasks that no worker has yet.", labels=["queue"]
         )

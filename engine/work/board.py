@@ -87,8 +87,9 @@ class Seen:
 class Board:
     """Tasks and workers. Belongs to one event loop."""
 
-    def __init__(self, clock: Clock, queue: JobQueue | None = None) -> None:
+    def __init__(self, clock: Clock, queue: JobQueue | None = None, version: str = "0") -> None:
         self._clock = clock
+        self._version = version
         self._queue = queue
         self.tools = Tools(clock)
         self._name = f"{clock.entropy():016x}"
@@ -277,8 +278,13 @@ class Board:
     # ── workers ──────────────────────────────────────────────────────────────────────────────
 
     def beat(self, beat: Beat) -> Heard:
-        """A worker is there; which of its tasks nobody waits for."""
+        """A worker is there; which of its tasks nobody waits for.
+
+        One of another version is named in health and given nothing: its rules are others.
+        """
         now_s = self._clock.elapsed_s()
+        if beat.version != self._version:
+            beat = msgspec.structs.replace(beat, queues=[])
         gone = []
         for task_id, epoch in beat.tasks.items():
             task = self._tasks.get(task_id)

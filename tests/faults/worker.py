@@ -10,6 +10,7 @@ import os
 import sys
 from typing import Any
 
+from engine.admin import package_version
 from engine.clock import Clock
 from engine.work.computes import COMPUTES, Tools
 from engine.work.worker import Worker
@@ -39,6 +40,7 @@ async def main(how: str, kind: str, server: str, redis_url: str, token: str) -> 
         token=token,
         redis_url=redis_url,
         tools=Tools(Clock()),
+        version=package_version(),
         computes=computed(how, kind),
     )
     assert await worker.greet() is None

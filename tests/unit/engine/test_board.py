@@ -60,7 +60,8 @@ class Table:
         self.board = Board(self.clock, self.queue)
 
     def beat(self, worker="w", queues=(WORK,), **more):
-        beat = Beat(worker=worker, host="h", pid=1, version="0", queues=list(queues), **more)
+        more = {"version": "0"} | more
+        beat = Beat(worker=worker, host="h", pid=1, queues=list(queues), **more)
         return self.board.beat(beat)
 
     def ask(self):
@@ -130,6 +131,15 @@ async def test_a_worker_for_something_else_is_none(table):
 
     assert ANSWER == await table.ask()
     assert {("erasure", "here"): 1} == table.board.done
+
+
+async def test_a_worker_of_another_version_is_none(table):
+    """What follows from a text is what these rules say; health shows who is left behind."""
+    table.beat(version="older")
+
+    assert ANSWER == await table.ask()
+    assert {("erasure", "here"): 1} == table.board.done
+    assert [("older", [])] == [(w.version, w.queues) for w in table.board.health().workers]
 
 
 async def test_a_queue_that_is_away(table):
