@@ -25,6 +25,7 @@ from bench import (
     surfaces,
     workers,
 )
+from bench.corpora import corpora
 from bench.host import OUT, Broken
 from bench.process import raise_file_limit
 from bench.report import PLOTS, Surroundings, keep, save, show
@@ -62,10 +63,19 @@ _OUT = Console(highlight=False, width=None if sys.stdout.isatty() else 180)
     help="Folder of conversations that extraction is tried on [../shared/data/locomo].",
 )
 @click.option("--sample", type=click.IntRange(min=1), help="Questions of each corpus of quality.")
-def main(which: str, quick: bool, seconds: float | None, corpus: Path, sample: int | None) -> None:
+@click.option("--only", type=click.Choice(list(corpora())), help="The one corpus of quality.")
+def main(  # noqa: PLR0917 - a parameter an option, by name
+    which: str,
+    quick: bool,
+    seconds: float | None,
+    corpus: Path,
+    sample: int | None,
+    only: str | None,
+) -> None:
     """Measure captures, extraction, recall, identity and streams; goals beside figures."""
     extraction.corpus = corpus
     quality.sample = sample or (_QUICK_QUESTIONS if quick else None)
+    quality.only = only
     raise_file_limit()
     OUT.mkdir(exist_ok=True)
     PLOTS.mkdir(exist_ok=True)
@@ -82,7 +92,7 @@ def main(which: str, quick: bool, seconds: float | None, corpus: Path, sample: i
         keep(benchmark.NAME, found)
         section = benchmark.section(found, surroundings.facts())
         show(_OUT, section)
-        if not quick and not (sample and benchmark is quality):
+        if not quick and not ((sample or only) and benchmark is quality):
             save(section)
             benchmark.draw(found, PLOTS / f"{benchmark.NAME}.png")
 

@@ -70,13 +70,13 @@ class Corpus(msgspec.Struct, frozen=True, kw_only=True):
     conversations: list[Conversation]
 
 
-def corpora(sample: int | None = None, data: Path = DATA) -> list[Callable[[], Corpus]]:
-    """The corpora, each read when it is wanted; `sample` takes so many questions of each."""
-    return [
-        lambda: _sampled(locomo(data), sample),
-        lambda: _sampled(longmemeval(data), sample),
-        lambda: _sampled(longmemeval_pooled(data), sample),
-    ]
+def corpora(sample: int | None = None, data: Path = DATA) -> dict[str, Callable[[], Corpus]]:
+    """The corpora by name, each read when it is wanted; `sample` takes so many questions of it."""
+    return {
+        "locomo": lambda: _sampled(locomo(data), sample),
+        "longmemeval-pool48": lambda: _sampled(longmemeval(data), sample),
+        "longmemeval-pooled": lambda: _sampled(longmemeval_pooled(data), sample),
+    }
 
 
 def missing(data: Path = DATA) -> list[Path]:

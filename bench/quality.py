@@ -64,6 +64,9 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 sample: int | None = None
 """So many questions of each corpus; None is all of them. The command line sets it."""
 
+only: str | None = None
+"""The corpus that is asked; None is all of them. The command line sets it."""
+
 
 def measure(seconds: float, say: Callable[[str], None]) -> Found:
     """Every corpus, into one server; `seconds` is not asked: a question takes what it takes."""
@@ -72,7 +75,9 @@ def measure(seconds: float, say: Callable[[str], None]) -> Found:
     shutil.rmtree(folder, ignore_errors=True)
     try:
         with Host(GROUPED, folder) as host:
-            runs = [_run(host, read(), say) for read in corpora(sample)]
+            chosen = corpora(sample)
+            names = [only] if only else list(chosen)
+            runs = [_run(host, chosen[name](), say) for name in names]
             health = host.health()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -287,6 +292,8 @@ def _goals(found: Found) -> list[Goal]:
     goals = []
     is_extra = found.embedder.startswith("bge-")
     for corpus, category, measure_name, usual, better in _BARS:
+        if corpus not in runs:
+            continue
         bar = better if is_extra else usual
         answers = runs[corpus].answers["recall"]
         kept = [one for one in answers if category in (None, one.category)]
