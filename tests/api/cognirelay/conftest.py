@@ -18,7 +18,7 @@ PRINCIPALS = {
     "carol": _USUAL,
     "reader": ["read:files"],
 }
-_FRESH = 200
+_FRESH = 4000
 _fresh = itertools.count(1)
 
 
@@ -42,7 +42,7 @@ def served(
     made = tenants(PRINCIPALS)
     names = [made.tenant_of(name) for name in scenarios(SYSTEM)]
     own = [f"own{number}" for number in range(1, _FRESH + 1)]
-    known = made.write(folder / "principals.json", [*names, *own])
+    known = made.write(folder / "principals.json", [*names, *own, "other"])
     flags = ("--surface", SYSTEM, "--principals", str(known))
     server = start_server(folder / "data", *flags, CORTEX_EMBEDDER="hashing")
     yield Served(server, made)

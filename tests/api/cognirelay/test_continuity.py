@@ -535,7 +535,7 @@ def test_an_erasure_takes_the_capsule(client, scope):
 def test_tenants_do_not_meet(served):
     """I6: the same subject in two tenants is two capsules."""
     with served.server.client() as client:
-        for number, tenant in enumerate(("own198", "own199")):
+        for number, tenant in enumerate(("own399", "own400")):
             token = served.tenants.tokens(tenant)["token:owner"]
             made = capsule(seconds=100 + number)
             headers = {"authorization": f"Bearer {token}"}
