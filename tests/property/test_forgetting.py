@@ -1,4 +1,4 @@
-"""Do the views follow from the log, whatever was written, forgotten, redacted and taken back?"""
+"""Do the views follow from the log, whatever was written, forgotten, erased and taken back?"""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -8,14 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.capture import CaptureRequest, capture
+from engine.erase import start_erasure
 from engine.forget import ForgetCall, forget, revert_forget
+from engine.jobs import find_job
 from engine.rollback import roll_back, undo_rollback
 from engine.selection import records_in
 from engine.state.names import SCOPE as SCOPES
 from schemas.envelope import Envelope
+from schemas.erasures import ErasureRequest, ErasureSelector
 from schemas.forget import ForgetRequest, RollbackRequest
 
-SCOPE = "org:acme/user:alice"
+SCOPE, OTHER = "org:acme/user:alice", "org:acme/user:bob"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WHO = ("user:ada", "user:bob")
 WHAT = ("lives_in", "owns", "same_as")
@@ -27,6 +30,7 @@ told = st.tuples(
     st.sampled_from(WHAT),
     st.sampled_from(VALUES),
     st.integers(0, 40),
+    st.sampled_from(["here", "here", "into", "there"]),
 )
 forgotten = st.tuples(
     st.just("forget"),
@@ -35,8 +39,9 @@ forgotten = st.tuples(
     st.sampled_from([[], ["facts"], ["beliefs"], ["episodes"], ["understanding"]]),
     st.integers(0, 9),
 )
+erased = st.tuples(st.just("erase"), st.sampled_from(["all", "event"]), st.integers(0, 9))
 others = st.tuples(st.sampled_from(["revert", "roll back", "restore", "settle"]))
-stories = st.lists(st.one_of(told, told, told, forgotten, others), min_size=4, max_size=14)
+stories = st.lists(st.one_of(told, told, told, forgotten, erased, others), min_size=4, max_size=14)
 
 
 class Story:
@@ -47,9 +52,9 @@ class Story:
         self.engine = site.engine
         self.events, self.audits, self.rollbacks = [], [], []
 
-    async def tell(self, who, what, value, day):
+    async def tell(self, who, what, value, day, where):
         body = {
-            "scope": SCOPE,
+            "scope": OTHER if where == "there" else SCOPE,
             "modality": "conversation",
             "content": {
                 "kind": "triple",
@@ -57,6 +62,7 @@ class Story:
             },
             "context": {"observed_at": START + timedelta(days=day)},
             "idempotency_key": f"k{len(self.events)}",
+            "directives": {"consolidate_into": OTHER} if where == "into" else {},
         }
         request = CaptureRequest(envelope=msgspec.convert(body, Envelope))
         self.events.append((await capture(self.engine, self.rig.ALICE, request)).event_id)
@@ -93,12 +99,27 @@ class Story:
             ]
         return {"selector": {"memory_ids": [names[which % len(names)]]}} if names else None
 
+    async def erase(self, how, which):
+        """An erasure from its plan to its last compaction, with the daemon stepped beside it."""
+        await self.site.settle()
+        chosen = ErasureSelector(memory_ids=[self.events[which % len(self.events)]])
+        asked = ErasureRequest(scope=SCOPE, selector=chosen if how == "event" else None)
+        self.engine.indexer.retired_s = 0
+        begun = (await start_erasure(self.engine, self.rig.ALICE, asked)).receipt
+        while not find_job(self.engine, self.rig.ALICE, begun.erasure_id).is_over:
+            await self.site.settle()
+            await self.site.index_all()
+        ended = find_job(self.engine, self.rig.ALICE, begun.erasure_id)
+        assert "completed" == ended.status, ended
+
     async def play(self, step, *given):
         match step:
             case "tell":
                 await self.tell(*given)
             case "forget":
                 await self.forget(*given)
+            case "erase" if self.events:
+                await self.erase(*given)
             case "settle":
                 await self.site.settle()
             case "revert" if self.audits:
