@@ -57,7 +57,7 @@ Principals = dict[str, Caller]
 def load_principals(path: Path) -> Principals:
     """Every caller the file names."""
     try:
-        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = _content(path.read_bytes())
         if isinstance(content, dict) and set(content) == {"principals"}:
             content = content["principals"]
         if isinstance(content, dict):
@@ -66,6 +66,14 @@ def load_principals(path: Path) -> Principals:
     except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError, TypeError) as error:
         raise PrincipalsError(f"{path}: {error}") from error
     return {principal.token: _caller(path, principal) for principal in given}
+
+
+def _content(raw: bytes) -> Any:
+    """JSON is YAML too, and read as JSON in a thousandth of the time."""
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        return yaml.safe_load(raw.decode())
 
 
 def _caller(path: Path, principal: _Principal) -> Caller:

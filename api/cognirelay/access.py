@@ -37,8 +37,12 @@ _IMPLIED: Final = {
 
 
 def peer_of(caller: Caller) -> str:
-    """The id by which other peers know the caller."""
-    return caller.actor.partition(":")[2]
+    """The id by which other peers know the caller: an agent's own, anybody else's with its type.
+
+    So a user of the same id cannot take what was handed to an agent.
+    """
+    kind, _, name = caller.actor.partition(":")
+    return name if kind == "agent" else caller.actor
 
 
 def has(call: Call, wanted: str) -> bool:
@@ -79,7 +83,8 @@ def scope_of(subject_kind: str, subject_slug: str) -> str:
 
 def own_scope(caller: Caller) -> str:
     """The scope of what belongs to the caller and to no subject."""
-    return _segment("agent:", peer_of(caller).lower())
+    kind, _, name = caller.actor.partition(":")
+    return _segment("user:" if kind == "user" else "agent:", name.lower())
 
 
 def _segment(prefix: str, name: str) -> str:

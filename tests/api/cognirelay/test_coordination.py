@@ -249,3 +249,47 @@ def test_only_an_admin_registers(relay):
     body = {"peer_id": "dave", "base_url": "http://x"}
 
     assert 403 == relay.post("/v1/peers/register", body, "alice").status_code
+
+
+def test_a_user_is_not_the_agent_of_its_name(client):
+    """What was handed to agent bob is not user bob's to consume."""
+    capsule = {
+        "subject_kind": "thread",
+        "subject_id": "named",
+        "updated_at": "2026-01-01T00:00:00Z",
+        "verified_at": "2026-01-01T00:00:00Z",
+        "source": {"producer": "tests", "update_reason": "manual"},
+        "continuity": {
+            "top_priorities": [],
+            "active_concerns": [],
+            "active_constraints": [f"constraint {number}" for number in range(8)],
+            "open_loops": [],
+            "stance_summary": "go on",
+            "drift_signals": [],
+        },
+        "confidence": {"continuity": 1, "relationship_model": 1},
+    }
+    subject = {"subject_kind": "thread", "subject_id": "named"}
+
+    def post(path, body, actor):
+        return client.post(f"/cognirelay/v1{path}", json=body, headers={"X-Cortex-Actor": actor})
+
+    for name in ("ann", "ben"):
+        body = {"peer_id": name, "base_url": "http://x", "trust_level": "trusted"}
+        assert 200 == post("/peers/register", body, "agent:ann").status_code
+    assert (
+        200 == post("/continuity/upsert", subject | {"capsule": capsule}, "agent:ann").status_code
+    )
+    made = post("/coordination/handoff/create", subject | {"recipient_peer": "ben"}, "agent:ann")
+    handoff = made.json()["handoff"]
+    path = f"/coordination/handoff/{handoff['handoff_id']}/consume"
+    body = {"status": "deferred", "note": "later"}
+
+    assert 5 == len(handoff["shared_continuity"]["active_constraints"])
+    assert 403 == post(path, body, "user:ben").status_code
+    taken = post(path, body, "agent:ben")
+    assert (200, "later", None) == (
+        taken.status_code,
+        taken.json()["handoff"]["recipient_note"],
+        taken.json()["handoff"]["recipient_reason"],
+    )

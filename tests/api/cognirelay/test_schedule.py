@@ -186,7 +186,7 @@ def test_who_may_not_write(relay, later, by, status):
 def test_another_tenant_sees_nothing(served, relay, later):
     """I6: an id of one tenant means nothing in another."""
     relay.post(PATH, asked(later, schedule_id="sched_mine", title="canary"))
-    other = served.tenants.tokens("own200")["token:owner"]
+    other = served.tenants.tokens("other")["token:owner"]
     with served.server.client(headers={"authorization": f"Bearer {other}"}) as client:
         assert 404 == client.get(f"{PATH}/sched_mine").status_code
         assert 0 == client.get(PATH).json()["total"]
