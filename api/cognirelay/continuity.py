@@ -433,28 +433,22 @@ def _compare(call: Call) -> Reply:
 def _list(call: Call) -> Reply:
     need(call, "read:files")
     asked, now = shapes.LIST.filled(call.body), now_of(call)
-    kind, rows, keys = asked["subject_kind"], list[listing.Row](), dict[str, Any]()
+    kind, rows, signals = asked["subject_kind"], list[listing.Row](), dict[str, Any]()
     for document in list_documents(
         call.engine, call.caller, Shelf(surface=SURFACE, kind=capsules.CAPSULE_KIND)
     ):
         path = f"{FOLDER}/{document.key}.json"
-        active, backed = capsules.active(document), capsules.fallback(document)
+        active = capsules.active(document)
+        backed = capsules.fallback(document) if asked["include_fallback"] else None
         if active is not None and kind in (None, active["subject_kind"]):
             rows.append(listing.summary_row(active, path, "active", now))
-            signals = listing.salience(active, now)
-            keys[path] = listing.salience_key(signals, active["subject_kind"], active["subject_id"])
-        if (
-            asked["include_fallback"]
-            and backed is not None
-            and kind in (None, backed["subject_kind"])
-        ):
+            signals[path] = listing.salience(active, now)
+        if backed is not None and kind in (None, backed["subject_kind"]):
             spare = f"{FOLDER}/fallback/{document.key}.json"
             rows.append(listing.summary_row(backed, spare, "fallback", now))
     if asked["include_archived"] or asked["include_cold"]:
         rows += _archive_rows(call, asked, now)
-    shown, is_unique = listing.listed(rows, keys, asked)
-    answer = {"ok": True, "count": len(shown), "capsules": shown, "unique_match": is_unique}
-    return Reply(answer)
+    return Reply(listing.listed(rows, signals, asked))
 
 
 def _archive_rows(call: Call, asked: Asked, now: datetime) -> list[listing.Row]:

@@ -56,25 +56,38 @@ def summary_row(capsule: Capsule, path: str, state: str, now: datetime) -> Row:
 
 
 def listed(
-    rows: list[Row], keys: Mapping[str, Any], asked: Mapping[str, Any]
-) -> tuple[list[Row], bool]:
+    rows: list[Row], signals: Mapping[str, Mapping[str, Any]], asked: Mapping[str, Any]
+) -> dict[str, Any]:
     """The rows that are asked for, in order; and whether a filter found exactly one.
 
-    `keys` are the salience of the active ones, by path.
+    `signals` are the salience of the active ones, by path.
     """
     is_filtered = any(asked[name] is not None for name in _FILTERS)
     if is_filtered:
         rows = [row for row in rows if _matches(row["thread_descriptor"], asked)]
-    is_unique = is_filtered and len(rows) == 1
+    answer: dict[str, Any] = {"unique_match": is_filtered and len(rows) == 1}
     rows = sorted(rows, key=_place)
     if asked["sort"] == "salience":
-        active = [row for row in rows if row["artifact_state"] == "active"]
-        active.sort(key=lambda row: keys[row["path"]])
-        for rank, row in enumerate(active, start=1):
-            row["salience_rank"] = rank
-        others = [row for row in rows if row["artifact_state"] != "active"]
-        rows = [*active, *(row | {"salience_rank": None} for row in others)]
-    return rows[: asked["limit"]], is_unique
+        rows = _ranked(rows, signals)
+    shown = rows[: asked["limit"]]
+    if asked["sort"] == "salience":
+        each = [row["salience"]["sort_key"] for row in shown if row["salience"] is not None]
+        answer["salience_metadata"] = salience_metadata(each)
+    return {"ok": True, "count": len(shown), "capsules": shown} | answer
+
+
+def _ranked(rows: list[Row], signals: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+    """What stands by its salience, and then what no longer does."""
+    active = [row for row in rows if row["artifact_state"] == "active"]
+    active.sort(
+        key=lambda row: salience_key(signals[row["path"]], row["subject_kind"], row["subject_id"])
+    )
+    ranked = [
+        row | {"salience_rank": rank, "salience": {"rank": rank, "sort_key": signals[row["path"]]}}
+        for rank, row in enumerate(active, start=1)
+    ]
+    others = [row for row in rows if row["artifact_state"] != "active"]
+    return [*ranked, *(row | {"salience_rank": None, "salience": None} for row in others)]
 
 
 def _place(row: Row) -> tuple[str, str, int, str]:

@@ -426,6 +426,23 @@ def test_what_was_stored_outlives_a_restart(run_server):
     ] == [(row["subject_kind"], row["artifact_state"]) for row in rows]
 
 
+def test_a_listing_tells_why_it_is_in_this_order(relay):
+    """By salience every active row has its rank and its signals, and all together a summary."""
+    for number in range(3):
+        relay.post(UPSERT, upsert_of(capsule("task", f"t{number}", 300 - number)))
+    relay.post("/v1/continuity/archive", subject("task", "t0", reason="done with it"))
+    asked = {"sort": "salience", "include_archived": True}
+    answer = relay.post("/v1/continuity/list", asked).json()
+    plain = relay.post("/v1/continuity/list", {}).json()
+
+    assert [("t2", 1), ("t1", 2), ("t0", None)] == [
+        (row["subject_id"], row["salience_rank"]) for row in answer["capsules"]
+    ]
+    assert [1, 2] == [row["salience"]["rank"] for row in answer["capsules"][:2]]
+    assert 2 == answer["salience_metadata"]["capsule_count"]
+    assert "salience_metadata" not in plain
+
+
 # ── one log ──────────────────────────────────────────────────────────────────────────────────
 
 
