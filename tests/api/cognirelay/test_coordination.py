@@ -251,11 +251,10 @@ def test_only_an_admin_registers(relay):
     assert 403 == relay.post("/v1/peers/register", body, "alice").status_code
 
 
-def test_a_user_is_not_the_agent_of_its_name(client):
-    """What was handed to agent bob is not user bob's to consume."""
-    capsule = {
+def capsule(subject_id):
+    return {
         "subject_kind": "thread",
-        "subject_id": "named",
+        "subject_id": subject_id,
         "updated_at": "2026-01-01T00:00:00Z",
         "verified_at": "2026-01-01T00:00:00Z",
         "source": {"producer": "tests", "update_reason": "manual"},
@@ -269,6 +268,94 @@ def test_a_user_is_not_the_agent_of_its_name(client):
         },
         "confidence": {"continuity": 1, "relationship_model": 1},
     }
+
+
+@pytest.fixture
+def hand_over(peers):
+    """Handoffs of one subject from alice to bob; fields may be replaced."""
+    subject = {"subject_kind": "thread", "subject_id": "one"}
+    body = subject | {"capsule": capsule("one")}
+    assert 200 == peers.post("/v1/continuity/upsert", body).status_code
+
+    def create(**fields):
+        path = "/v1/coordination/handoff/create"
+        return peers.post(path, subject | {"recipient_peer": "bob"} | fields, "alice")
+
+    return create
+
+
+@pytest.mark.parametrize(
+    "field, most, status",
+    [
+        ("note", 240, 422),
+        ("task_id", 200, 422),
+        ("thread_id", 200, 422),
+        ("commit_message", 120, 400),
+    ],
+)
+def test_longest_texts_of_a_handoff(hand_over, field, most, status):
+    """A text of the greatest length is taken, one character more is refused."""
+    taken = hand_over(**{field: "é" * most})
+    refused = hand_over(**{field: "é" * (most + 1)})
+
+    assert [200, status] == [taken.status_code, refused.status_code]
+
+
+@pytest.mark.parametrize("field", ["recipient_peer", "subject_id"])
+def test_longest_ids_of_a_handoff(hand_over, field):
+    """An id of 200 characters is looked for, a longer or an empty one is not."""
+    known, long, empty = (hand_over(**{field: "x" * length}) for length in (200, 201, 0))
+
+    assert [404, 422, 422] == [one.status_code for one in (known, long, empty)]
+
+
+@pytest.mark.parametrize("field", ["reason", "note"])
+def test_longest_answer_to_a_handoff(peers, hand_over, field):
+    """The recipient's reason, and the note of the text, have at most 240 characters."""
+    handoff = hand_over().json()["handoff"]["handoff_id"]
+    path = f"/v1/coordination/handoff/{handoff}/consume"
+    refused = peers.post(path, {"status": "deferred", field: "r" * 241}, "bob")
+    taken = peers.post(path, {"status": "deferred", field: "r" * 240}, "bob")
+
+    assert [422, 200] == [refused.status_code, taken.status_code]
+    assert "r" * 240 == taken.json()["handoff"][f"recipient_{field}"]
+
+
+def test_a_handoff_is_consumed_once(peers, hand_over):
+    """Of many answers at once one is written; the same again is a replay, others a conflict."""
+    handoff = hand_over().json()["handoff"]["handoff_id"]
+    path = f"/v1/coordination/handoff/{handoff}/consume"
+    outcomes = ("accepted_advisory", "deferred", "rejected") * 2
+
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda said: peers.post(path, {"status": said}, "bob"), outcomes))
+
+    assert [200, 200, 409, 409, 409, 409] == sorted(one.status_code for one in answers)
+    written = [one.json()["updated"] for one in answers if one.status_code == 200]
+    assert [False, True] == sorted(written)
+
+
+@pytest.mark.parametrize(
+    "field, most", [("peer_id", 200), ("base_url", 2000), ("public_key", 4096)]
+)
+def test_longest_texts_of_a_peer(relay, field, most):
+    """A text of the greatest length is taken, one character more is refused."""
+    body = {"peer_id": "dave", "base_url": "http://x"}
+    answers = [relay.post("/v1/peers/register", body | {field: "x" * (most + n)}) for n in (0, 1)]
+
+    assert [200, 422] == [one.status_code for one in answers]
+
+
+@pytest.mark.parametrize("count, status", [(64, 200), (65, 422)])
+def test_most_scopes_of_a_peer(relay, count, status):
+    """A peer is allowed at most 64 scopes."""
+    body = {"peer_id": "dave", "base_url": "http://x", "allowed_scopes": ["read:files"] * count}
+
+    assert status == relay.post("/v1/peers/register", body).status_code
+
+
+def test_a_user_is_not_the_agent_of_its_name(client):
+    """What was handed to agent bob is not user bob's to consume."""
     subject = {"subject_kind": "thread", "subject_id": "named"}
 
     def post(path, body, actor):
@@ -278,7 +365,10 @@ def test_a_user_is_not_the_agent_of_its_name(client):
         body = {"peer_id": name, "base_url": "http://x", "trust_level": "trusted"}
         assert 200 == post("/peers/register", body, "agent:ann").status_code
     assert (
-        200 == post("/continuity/upsert", subject | {"capsule": capsule}, "agent:ann").status_code
+        200
+        == post(
+            "/continuity/upsert", subject | {"capsule": capsule("named")}, "agent:ann"
+        ).status_code
     )
     made = post("/coordination/handoff/create", subject | {"recipient_peer": "ben"}, "agent:ann")
     handoff = made.json()["handoff"]
