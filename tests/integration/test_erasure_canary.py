@@ -8,8 +8,13 @@ that makes it so is left out once: then it is found.
 import asyncio
 import dataclasses
 import functools
+import os
+import signal
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -36,7 +41,7 @@ from schemas.caller import Caller
 from schemas.entry import Annotation
 from schemas.envelope import Envelope
 from schemas.erasures import ErasureRequest, ErasureSelector
-from schemas.errors import ResourceDeleted
+from schemas.errors import PolicyDenied, ResourceDeleted
 from schemas.transfer import ExportRequest
 
 CANARY = "zqxcanaryzqx"
@@ -341,21 +346,39 @@ async def test_without_the_indexes_it_is_not_over(tmp_path):
     assert [place for place in found_in(settings.data) if place.startswith("text index")]
 
 
-@pytest.mark.parametrize("phase", PHASES)
 @on_a_loop
-async def test_killed_at_a_boundary_of_phases(tmp_path, phase):
-    """Run on after a restart, it ends in the same state, with one audit row."""
-    folder = tmp_path / "data"
-    async with open_engine(settings_for(folder)) as engine:
+async def dies(folder, phase):
+    """A process of its own: it begins an erasure, says which, and kills itself in a phase."""
+    async with open_engine(settings_for(Path(folder))) as engine:
         engine.indexer.retired_s = 0.05
         await tell(engine)
         begun = (await start_erasure(engine, ALICE, ErasureRequest(scope=SCOPE))).receipt
+        print(begun.erasure_id, flush=True)
         await until(lambda: find_job(engine, ALICE, begun.erasure_id).phase == phase, pause_s=0)
-        await engine.jobs.stop()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@on_a_loop
+async def test_killed_at_a_boundary_of_phases(tmp_path, phase):
+    """By kill -9; run on after a restart, it ends in the same state, with one audit row."""
+    folder = tmp_path / "data"
+    place = f"tests.integration.{Path(__file__).stem}"
+    code = f"from {place} import dies; dies({str(folder)!r}, {phase!r})"
+    killed = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert -signal.SIGKILL == killed.returncode, killed.stderr
+    erasure_id = killed.stdout.strip()
     async with open_engine(settings_for(folder)) as engine:
         engine.indexer.retired_s = 0.05
-        await until(lambda: find_job(engine, ALICE, begun.erasure_id).is_over)
-        state = get_erasure(engine, ALICE, begun.erasure_id)
+        await until(lambda: find_job(engine, ALICE, erasure_id).is_over)
+        state = get_erasure(engine, ALICE, erasure_id)
         rows = gdpr_rows(engine)
 
     assert "completed" == state.status, state
@@ -498,12 +521,16 @@ async def test_what_another_scope_made_of_it_outlives_it(tmp_path):
         receipt = await capture(engine, ALICE, told)
         await engine.lifecycle.wait("consolidated", receipt.wal_offset, 30)
         (before,) = list_beliefs(engine, ALICE, BeliefsRequest(scope=OTHER)).value.items
+        narrow = msgspec.structs.replace(ALICE, capabilities=("forget.gdpr",))
+        with pytest.raises(PolicyDenied) as denied:
+            await start_erasure(engine, narrow, ErasureRequest(scope=SCOPE))
         erasure = await erased(engine)
         state = get_erasure(engine, ALICE, erasure)
         facts = list_facts(engine, ALICE, FactsRequest(scope=OTHER)).value.items
         beliefs = list_beliefs(engine, ALICE, BeliefsRequest(scope=OTHER)).value.items
 
     assert "completed" == state.status, state
+    assert "forget.gdpr.cross_workspace" in denied.value.details.values()
     assert {"redacted_events": 1, "demoted_facts": 1}.items() <= state.summary.items()
     assert 1 == state.summary["demoted_beliefs"] == state.progress["demoted_beliefs"]
     assert ["supporting_evidence_redacted"] == [fact.partial_reason for fact in facts]
