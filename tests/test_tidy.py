@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("schemas", "projectors", "engine", "api", "bench")
 
-CODE = (*PACKAGES, "sdk")
+CODE = (*PACKAGES, "sdk", "examples")
 """Where our code is: the packages of the server, and the client, a distribution of its own."""
 
 FUNCTION_LINES_MAX = 70
@@ -30,7 +30,7 @@ BROAD_EXCEPTS: dict[str, str] = {
 }
 """Who may catch everything: path → why, and how it becomes visible. An unused line is an error."""
 
-PRINTERS = ("api/cli/", "bench/")
+PRINTERS = ("api/cli/", "bench/", "examples/")
 """Where writing to the terminal is the work."""
 
 CLOCKS = ("engine/clock.py", "bench/", "sdk/strata_client/memory.py")

@@ -33,7 +33,8 @@ STREAM_IDLE_S: Final = 45.0
 
 def _translated(error: httpx.TransportError) -> TransportError:
     """Which of our errors it is: was anything sent, and may something have come of it?"""
-    said = str(error) or type(error).__name__
+    url = error.request.url
+    said = f"{url.scheme}://{url.netloc.decode()}: {str(error) or type(error).__name__}"
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
         return Unreachable(said)
     return TimedOut(said) if isinstance(error, httpx.TimeoutException) else ConnectionLost(said)
