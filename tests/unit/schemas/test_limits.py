@@ -1,5 +1,7 @@
 """Do the limits fit each other?  One that breaks another would only show under load."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -11,11 +13,30 @@ NUMBERS = {
 }
 
 
+def numbers(value: Any) -> list[Any]:
+    """The numbers of a limit: one, the ends of a range, or those of a table."""
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    return [n for part in value for n in numbers(part)] if isinstance(value, tuple) else [value]
+
+
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_limit_is_a_positive_number(name):
-    """Everything has a bound, and nought bounds nothing."""
-    assert isinstance(NUMBERS[name], int | float)
-    assert NUMBERS[name] > 0
+    """Everything has a bound, and nought bounds nothing; only a lower end may be nought."""
+    found = numbers(NUMBERS[name])
+
+    assert all(isinstance(number, int | float) and number >= 0 for number in found)
+    assert max(found) > 0
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, value in NUMBERS.items() if len(numbers(value)) == 3]
+)
+def test_a_range_holds_its_default(name):
+    """A setting's range is told as: when nothing is set, at least, at most."""
+    default, least, most = numbers(NUMBERS[name])
+
+    assert least <= default <= most
 
 
 def test_what_the_seed_sets():
