@@ -74,7 +74,8 @@ def test_changed_backup_is_refused(tmp_path: Path, saved, trial):
         content = bytearray((copy / name).read_bytes())
         content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
         (copy / name).write_bytes(content)
-        code, _, error = strata("restore", copy, "--data", target)
+        keys = backup.parent / "keys"
+        code, _, error = strata("restore", copy, "--keys", keys, "--data", target)
 
         assert 0 != code
         assert str(name) in error.replace("\n", ""), (name, error)
