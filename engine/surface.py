@@ -17,6 +17,7 @@ shows them, is the surface's own business.
 Every write says in words what it holds (`Write.words`): it is an experience in `Write.scope`, so
 recall finds and cites it, and forgetting and erasing take it along. Words of an earlier version
 are taken out of recall by the same batch.
+What leads to a document and is no memory itself has no words: recall does not find it.
 A kind of document that is found by several keys is written once under each, in one `Outcome`.
 """
 
@@ -189,7 +190,8 @@ class _Deciding:
         replaced = [held.get(write.kind, write.key) for write in outcome.writes]
         for write, before in zip(outcome.writes, replaced, strict=True):
             self._put(desk, write, before, held.now)
-        for row in replaced:
+        mute = [held.get(write.kind, write.key) for write in outcome.writes if not write.words]
+        for row in (*replaced, *mute):
             if row is not None:
                 self._withdraw(desk, tenant_no, row)
         scope = outcome.writes[0].scope if outcome.writes else next(iter(change.scopes), None)

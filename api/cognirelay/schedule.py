@@ -150,11 +150,8 @@ def _home(item: ScheduledItem) -> str:
 def _new(item: ScheduledItem, home: str) -> list[Write]:
     writes = [_written(item, home)]
     if item.idempotency_key is not None:
-        words = f"key of {item.schedule_id}"
-        pointer = Write(
-            kind=_KEY, key=item.idempotency_key, scope=home, words=words, value=item.schedule_id
-        )
-        writes.append(pointer)
+        key = item.idempotency_key
+        writes.append(Write(kind=_KEY, key=key, scope=home, words="", value=item.schedule_id))
     return writes
 
 

@@ -243,3 +243,19 @@ def test_settings_reach_the_orientation(run_server, later):
         found = client.post("/v1/continuity/read", json=body).json()["schedule_context"]
 
     assert {"window_hours": 2, "count": 1, "truncated": True}.items() <= found["upcoming"].items()
+
+
+def test_a_reminder_is_found_by_recall(client, later):
+    """What was scheduled is an event of its scope: recall finds it and cites it, as it is now."""
+    body = asked(later, schedule_id="sched_kiln", title="fire the kiln", thread_id="pottery")
+    made = client.post(f"/cognirelay{PATH}", json=body | {"idempotency_key": "kiln"})
+    assert 201 == made.status_code, made.text
+    change = {"expected_version": 1, "title": "glaze the vases"}
+    assert 200 == client.patch(f"/cognirelay{PATH}/sched_kiln", json=change).status_code
+    assert 200 == client.post("/v1/admin/flush-views").status_code
+
+    ask = {"scope": "ws:thread-pottery", "query": "what about the kiln and the vases?"}
+    pack = client.post("/v1/recall", json=ask).json()
+    found = [event["content"]["text"] for event in pack["layers"]["events"]]
+
+    assert ["glaze the vases"] == [text.partition("Z: ")[2] for text in found]

@@ -125,6 +125,20 @@ async def test_a_document_ends_in_an_event(rig):
     assert [False, True] == [row is None for row in withdrawn]
 
 
+async def test_a_document_without_words_is_no_memory(rig):
+    """What only leads to another document is kept and read, and left out of recall."""
+    async with rig.Site() as site:
+        await site.open()
+        changed = await change_documents(site.engine, rig.ALICE, put(1, words=""))
+        tenant_no = site.engine.tenant_no(rig.ALICE)
+        offset = changed.documents[0].offset.to_bytes(8, "big")
+        withdrawn = site.engine.inline.get(tenant_no, "cancelled", offset)
+        row = read_document(site.engine, rig.ALICE, at())
+
+    assert withdrawn is not None
+    assert 1 == row.value
+
+
 async def test_another_tenant_sees_nothing(rig):
     """I6: the same key is another document there."""
     async with rig.Site() as site:
