@@ -49,6 +49,14 @@ class Block:
     """What the page says that it prints."""
 
 
+@dataclass
+class Desk:
+    """What a reader has before them: names of the Python session, and clients that are open."""
+
+    names: dict
+    clients: list
+
+
 def blocks_of(page: str) -> list[Block]:
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks: list[Block] = []
@@ -86,11 +94,10 @@ def reader(docs_server, tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("CORTEX_DATA_DIR", str(docs_server.data))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    names = {"__name__": "__main__"}
-    yield names
-    for value in names.values():
-        if isinstance(value, Client):
-            value.close()
+    desk = Desk({"__name__": "__main__"}, [])
+    yield desk
+    for client in desk.clients:
+        client.close()
 
 
 def run_shell(block: Block) -> str:
@@ -105,13 +112,15 @@ def run_shell(block: Block) -> str:
     return done.stdout
 
 
-def run_python(block: Block, names: dict) -> str:
+def run_python(block: Block, desk: Desk) -> str:
     said = io.StringIO()
     # Lines of the page, so that a failure points into it.
     code = compile("\n" * block.line + block.code, str(ROOT / block.page), "exec")
     with contextlib.redirect_stdout(said), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(code, names)
+        exec(code, desk.names)
+    # A page may use a name again: what it stood for is closed all the same, at the end.
+    desk.clients += [one for one in desk.names.values() if isinstance(one, Client)]
     return said.getvalue()
 
 
