@@ -199,9 +199,12 @@ class Annotator:
 
     async def _ask_part(self, entries: list[Entry]) -> list[Said]:
         try:
-            return await self._board.hand_out(
+            said = await self._board.hand_out(
                 ANNOTATE, entries, self._queue, limit_s=limits.TASK_MODEL_S_MAX
             )
+            if len(said) != len(entries):
+                raise Refused(f"{len(said)} answers about {len(entries)} events")
+            return said
         except NobodyThere:
             return await ask_about_all(self.model, entries, self._clock)
         except (TaskDead, Refused) as error:

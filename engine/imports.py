@@ -12,6 +12,7 @@ from engine.importers.mapping import MapPart, Mapped, MappedRow, Ready, problem_
 from engine.intake import keep_bytes
 from engine.jobs import Job, find_job, require_own, start_job, stop_job
 from engine.sources import SourceFailed, allowed_path, check_url, read_source
+from engine.work.board import TaskDead
 from engine.work.computes import MAP, Refused
 from projectors.jobs import JobRow
 from schemas import limits
@@ -196,9 +197,12 @@ async def _part(job: Job, start: int) -> Mapped:
             raise SourceFailed(error.message) from error
 
     try:
-        return await engine.board.compute(MAP, asked, source)
+        part = await engine.board.compute(MAP, asked, source)
     except Refused as error:
         raise InvalidParameter(field="source", reason=str(error)) from error
+    if len(part.rows) != min(asked.count, max(0, part.total - start)):
+        raise TaskDead(f"import: {len(part.rows)} rows from {start} of {part.total}")
+    return part
 
 
 async def _take_part(job: Job, part: Mapped, start: int) -> int:

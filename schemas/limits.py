@@ -181,8 +181,8 @@ announcement."""
 QUEUE_POLL_S: Final = 0.05
 """Seconds between two looks of a worker into a queue: arq does not wait, it asks."""
 
-WORK_MODEL_EVENTS: Final = 3
-WORK_MODEL_EVENTS_MAX: Final = 192
+WORK_MODEL_EVENTS: Final = 4
+WORK_MODEL_EVENTS_MAX: Final = 256
 """Events in one round of questions, for each call that workers make at once, and in all: a round is
 done as one."""
 

@@ -9,7 +9,7 @@ able, or Redis away: the task is done here.
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -52,17 +52,19 @@ class Task:
         "lost",
         "message",
         "queue",
+        "shape",
         "source",
         "taken_s",
         "tries",
         "worker",
     )
 
-    def __init__(self, task_id: str, kind: str, queue: str, now_s: float) -> None:
-        self.id, self.kind, self.queue = task_id, kind, queue
+    def __init__(self, task_id: str, compute: Compute[Any, Any], queue: str, now_s: float) -> None:
+        self.id, self.kind, self.queue = task_id, compute.kind, queue
+        self.shape = compute.answer
         self.asked = b""
         self.source: Callable[[], bytes] | None = None
-        self.future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.epoch, self.tries, self.lost = 1, 0, 0
         self.message = ""
         self.worker: str | None = None
@@ -161,12 +163,12 @@ class Board:
         if not self.is_able(queue):
             raise NobodyThere
         self._count += 1
-        task = Task(f"{self._name}-{self._count}", compute.kind, queue, self._clock.elapsed_s())
+        task = Task(f"{self._name}-{self._count}", compute, queue, self._clock.elapsed_s())
         task.asked, task.source, task.limit_s = encode(asked), source, limit_s
         self._tasks[task.id] = task
         try:
             await self._announce(task)
-            answer = msgspec.msgpack.decode(await task.future, type=compute.answer)
+            answer: Answer = await task.future
         finally:
             del self._tasks[task.id]
         self._count_done(compute.kind, "worker")
@@ -324,7 +326,10 @@ class Board:
         """Take an answer, once, from the worker that has the task."""
         task = self._held(task_id, given.worker, given.epoch)
         if given.answer is not None:
-            task.future.set_result(given.answer)
+            try:
+                task.future.set_result(msgspec.msgpack.decode(given.answer, type=task.shape))
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                self._failed(task, f"no such answer: {error} (worker {given.worker})")
         elif given.refused is not None:
             task.fail(Refused(given.refused))
         else:

@@ -307,6 +307,19 @@ async def test_a_task_that_fails_everywhere(table):
     assert {} == table.board.done
 
 
+@pytest.mark.parametrize("answer", [b"", b"\xc1", encode("no list"), encode([["x", 1]])])
+async def test_an_answer_of_another_shape_is_none(table, answer):
+    """It is tried again, as if the worker had failed."""
+    table.beat()
+    asking = table.ask()
+    table.give(*await table.taken(), answer=answer)
+    await table.pass_time(1, "w")
+    table.give(*await table.taken())
+
+    assert ANSWER == await asking
+    assert 1 == table.board.retries
+
+
 async def test_a_task_that_cannot_be_done(table):
     """Nobody tries again what a worker says is impossible."""
     table.beat()
