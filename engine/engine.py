@@ -68,6 +68,7 @@ from projectors.fold import ProjectorFailed
 from schemas import limits
 from schemas.caller import Caller
 from schemas.entry import Directive, Entry, Park
+from schemas.errors import told_plainly
 
 FAMILIES = (
     *log_state.FAMILIES,
@@ -509,7 +510,7 @@ class _ParkProposal:
             projector=failed.projector,
             offset=entry.offset,
             event_id=entry.event_id,
-            error=repr(failed.cause)[:500],
+            error=told_plainly(failed.cause)[:500],
             attempts=attempts,
         )
 

@@ -19,7 +19,7 @@ from projectors.jobs import DEAD_LETTER, JobRow, job_key
 from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import Command, Directive, Entry
-from schemas.errors import Conflict, EngineError, NotFound, Unavailable
+from schemas.errors import Conflict, EngineError, NotFound, Unavailable, told_plainly
 from schemas.jobs import PREFIX_OF, CancelJob, EndJob, JobKind, MoveJob, Problem, RetryJob, StartJob
 from schemas.times import to_us
 from schemas.token import Grant
@@ -143,7 +143,8 @@ class Jobs:
                 end = _end(job, "failed", {"error_code": DEAD_LETTER, "message": str(error)})
             except Exception as error:  # noqa: BLE001 - the job's own row says what went wrong
                 self.failures += 1
-                end = _end(job, "failed", {"error_code": "INTERNAL", "message": repr(error)[:500]})
+                said = told_plainly(error)[:500]
+                end = _end(job, "failed", {"error_code": "INTERNAL", "message": said})
             # A log that takes nothing now has the job still running: the next start runs it on.
             with contextlib.suppress(Unavailable):
                 await job.engine.committer.submit(Telling(job.caller, job.row.scope, end))

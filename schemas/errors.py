@@ -34,6 +34,11 @@ def unquoted(text: str) -> str:
     return _QUOTED.sub("…", text)
 
 
+def told_plainly(error: BaseException) -> str:
+    """What went wrong, for the log: of what kind it is, and what it says in words of ours."""
+    return f"{type(error).__name__}: {unquoted(str(error))}"
+
+
 class EngineError(Exception):
     """Something the caller must hear about, in terms of the caller's request."""
 

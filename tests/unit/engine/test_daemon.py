@@ -160,7 +160,8 @@ async def test_a_poison_entry_is_tried_then_parked(rig):
             parked.projector,
             parked.attempts,
         )
-        assert "cannot take 'poison'" in parked.error
+        assert "cannot take …" in parked.error
+        assert "poison" not in parked.error
         assert STAGES == rig.names_of(told, before.event_id) == rig.names_of(told, after.event_id)
         assert ["captured", "parked", *STAGES[1:]] == rig.names_of(told, poison.event_id)
         assert 4 == engine.log.head() == engine.staged.state.checkpoint
