@@ -131,9 +131,7 @@ class Number(Shape):
         """The number."""
         read = self._number(value)
         if read is None:
-            name = "integer" if self.is_whole else "number"
-            kind = "int_type" if self.is_whole else "float_type"
-            wrong.append(Complaint(kind, loc, f"Input should be a valid {name}"))
+            wrong.append(Complaint(*self._fault(value, loc)))
             return value
         if self.ge is not None and not read >= self.ge:
             msg = f"Input should be greater than or equal to {self.ge}"
@@ -142,6 +140,16 @@ class Number(Shape):
             msg = f"Input should be less than or equal to {self.le}"
             wrong.append(Complaint("less_than_equal", loc, msg))
         return read
+
+    def _fault(self, value: Any, loc: Loc) -> tuple[str, Loc, str]:
+        name, kind = ("integer", "int") if self.is_whole else ("number", "float")
+        said = f"Input should be a valid {name}"
+        if isinstance(value, str):
+            article = "an" if self.is_whole else "a"
+            return f"{kind}_parsing", loc, f"{said}, unable to parse string as {article} {name}"
+        if self.is_whole and isinstance(value, float):
+            return "int_from_float", loc, f"{said}, got a number with a fractional part"
+        return f"{kind}_type", loc, said
 
     def _number(self, value: Any) -> int | float | None:
         if isinstance(value, str):
@@ -181,7 +189,11 @@ class Flag(Shape):
             return value.lower() in _TRUE
         if isinstance(value, int | float) and value in (0, 1):
             return bool(value)
-        wrong.append(Complaint("bool_type", loc, "Input should be a valid boolean"))
+        said = "Input should be a valid boolean"
+        if isinstance(value, str | int | float):
+            said += ", unable to interpret input"
+        kind = "bool_type" if value is None or isinstance(value, list | dict) else "bool_parsing"
+        wrong.append(Complaint(kind, loc, said))
         return value
 
     def schema(self) -> dict[str, Any]:
