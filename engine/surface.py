@@ -188,6 +188,10 @@ class _Deciding:
             assert write.scope in change.scopes, "policy was asked about every scope written to"
             check_free_json(write.value, write.kind)
         replaced = [held.get(write.kind, write.key) for write in outcome.writes]
+        for row in replaced:
+            if row is not None and row.scope not in change.scopes:
+                # What moves from one scope to another is taken out of the first.
+                policy.require(self._engine, caller, "scope.write", row.scope)
         for write, before in zip(outcome.writes, replaced, strict=True):
             self._put(desk, write, before, held.now)
         mute = [held.get(write.kind, write.key) for write in outcome.writes if not write.words]

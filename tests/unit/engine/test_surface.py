@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from engine.read import get_event
+from engine.scopes import register_scope
 from engine.surface import (
     Address,
     Change,
@@ -17,7 +18,9 @@ from engine.surface import (
     read_document,
 )
 from schemas.caller import Caller
-from schemas.errors import Conflict, PolicyDenied
+from schemas.entry import Member
+from schemas.errors import Conflict, NotAMember, PolicyDenied
+from schemas.scopes import RegisterRequest
 
 SCOPE = "user:ada"
 EVE = Caller(actor="user:eve", tenant="rival")
@@ -150,6 +153,25 @@ async def test_another_tenant_sees_nothing(rig):
 
     assert [1] == [row.value for row in mine]
     assert (2, 1) == (theirs.value, theirs.version)
+
+
+async def test_what_moves_is_asked_for_where_it_was(rig):
+    """A key of a scope that is closed to the caller cannot be taken into another scope."""
+    bob = Caller(actor="user:bob", tenant="acme")
+    elsewhere = Write(kind="note", key="one", scope="user:bob", words="mine now", value=2)
+    move = Change(
+        surface="tests", scopes=("user:bob",), decide=lambda held: Outcome(writes=[elsewhere])
+    )
+    async with rig.Site() as site:
+        await site.open()
+        await change_documents(site.engine, rig.ALICE, put(1))
+        asked = RegisterRequest(path=SCOPE, members=[Member(actor="user:alice", role="owner")])
+        await register_scope(site.engine, rig.ALICE, asked)
+        with pytest.raises(NotAMember):
+            await change_documents(site.engine, bob, move)
+        row = read_document(site.engine, rig.ALICE, at())
+
+    assert (1, SCOPE) == (row.value, row.scope)
 
 
 async def test_policy_is_asked(rig):
