@@ -2,7 +2,7 @@
 
 from api.principals import LOCAL_TENANT, Principals
 from engine.engine import Engine
-from engine.tokens import Verified
+from engine.tokens import ITSELF, Verified
 from schemas.caller import Caller
 from schemas.errors import BadSignature, InvalidActor, MissingToken
 from schemas.scope import CALLER_TYPES, is_actor
@@ -17,16 +17,21 @@ async def authenticate(
     headers: dict[bytes, bytes],
     *,
     is_open: bool,
+    asserts_actor: bool = True,
     principals: Principals | None = None,
 ) -> Caller:
-    """The caller, verified; under `dev_local` an unsigned actor is taken at its word."""
+    """The caller, verified; under `dev_local` an unsigned actor is taken at its word.
+
+    Where the contract has no header for the actor, the token alone names it.
+    """
     asserted = headers.get(b"x-cortex-actor")
     token = _bearer(headers)
     verifier = engine.verifier
     if principals is not None:
         return _known(principals, headers, token, is_open=is_open)
     if token is not None and verifier is not None:
-        actor = None if asserted is None else asserted.decode("latin-1")
+        unsaid = None if asserts_actor else ITSELF
+        actor = unsaid if asserted is None else asserted.decode("latin-1")
         verified = verifier.cached(token, actor)
         return _caller(verified or await verifier.verify(token, actor))
     if not engine.policies.preset.require_signed:

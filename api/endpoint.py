@@ -206,7 +206,11 @@ class Served:
         endpoint, engine = self.endpoint, self._engine
         started_us = engine.clock.now_us()
         caller = await authenticate(
-            engine, headers, is_open=endpoint.is_open, principals=self._principals
+            engine,
+            headers,
+            is_open=endpoint.is_open,
+            asserts_actor=endpoint.dialect.asserts_actor,
+            principals=self._principals,
         )
         self._check_tier(endpoint.tier)
         self._charge(caller, limited)

@@ -12,10 +12,12 @@ from schemas.errors import EngineError
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a surface says that something went wrong."""
+    """How a surface says who calls, and that something went wrong."""
 
     render: Callable[[EngineError, str], bytes]
     status: Callable[[EngineError], int]
+    asserts_actor: bool = True
+    """Whether its clients say who they are beside their token, as 001 §4 wants."""
 
 
 CORE = Dialect(render, status_of)

@@ -62,4 +62,4 @@ def _render(error: EngineError, request_id: str) -> bytes:
     return _json({"detail": detail_of(error)})
 
 
-DIALECT: Final = Dialect(_render, status)
+DIALECT: Final = Dialect(_render, status, asserts_actor=False)
