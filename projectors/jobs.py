@@ -87,7 +87,9 @@ def project(entry: Entry, view: View) -> Iterator[Change]:
         return
     key = job_key(command.job_id)
     known = view.get("jobs", key)
-    if known is not None and known.is_over == isinstance(command, RetryJob):
+    if known is None:
+        return
+    if known.status == "failed" if isinstance(command, RetryJob) else not known.is_over:
         moved = _moved(known, command)
         value = msgspec.structs.replace(moved, updated_at=entry.recorded_at)
         yield Put(table="jobs", key=key, value=value)
@@ -95,8 +97,6 @@ def project(entry: Entry, view: View) -> Iterator[Change]:
 
 def _moved(row: JobRow, command: MoveJob | CancelJob | EndJob | RetryJob) -> JobRow:
     if isinstance(command, RetryJob):
-        if row.status != "failed":
-            return row  # what came to its end, or was stopped, stays so
         again = row.retries + 1
         return msgspec.structs.replace(row, status="running", summary={}, retries=again)
     if isinstance(command, CancelJob):

@@ -243,7 +243,7 @@ def test_an_unknown_field_of_the_bulk_header(refused, envelope, field):
 )
 def test_an_unknown_field_of_a_command(refused, endpoint):
     """Commands without arguments take none."""
-    path = endpoint.path.format(event_id="evt_1", name="derives")
+    path = endpoint.path.format(event_id="evt_1", name="derives", job_id="imp_1")
 
     assert (400, "INVALID_BODY", "surprise") == refused("POST", path, json={"surprise": 1})
 
