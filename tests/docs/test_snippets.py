@@ -31,6 +31,8 @@ PAGES = sorted(
     for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     if not path.relative_to(ROOT).as_posix().startswith(ELSEWHERE)
 )
+EXTRAS = {"docs/howto/frameworks.md": ("langchain_core", "llama_index.core")}
+"""What a page needs beyond the development tools; scripts/test installs it."""
 _SHELL_S = 120
 _CARRIED = """set -a; [ -f .exports ] && . ./.exports; set +a
 {code}
@@ -139,6 +141,8 @@ def check_printed(block: Block, said: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_snippets_run_as_written(page, reader):
     """A reader who copies every block of a page, in order, gets what the page shows."""
+    for package in EXTRAS.get(page, ()):
+        pytest.importorskip(package)
     for block in blocks_of(page):
         if block.language == "sh":
             check_printed(block, run_shell(block))
