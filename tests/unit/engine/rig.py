@@ -34,7 +34,6 @@ from engine.state.views import Unit, family_of
 from projectors.base import Change, Close, Drop, Projector, Put, Stage, View
 from projectors.control import CONTROL
 from projectors.derives import DERIVES
-from projectors.jobs import JOBS
 from schemas.caller import Caller
 from schemas.entry import Entry
 from schemas.envelope import BulkItem, BulkRequest, Context, Envelope, PlainText
@@ -429,7 +428,7 @@ def opinions(refuses: Callable[[str], bool] = lambda text: False) -> Projector:
 def projection(
     early: Projector | None = None,
     late: Projector | None = None,
-    inline: tuple[Projector, ...] = (CONTROL, JOBS, WITNESS),
+    inline: tuple[Projector, ...] = (CONTROL, WITNESS),
 ) -> Projection:
     """The whole of it: every stage of the engine's own, with these projectors in two of them."""
     return Projection(

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from engine.state.kv import StoreError
 from engine.state.names import TENANT
 from engine.watch import Cancellation, CancelRequest, cancel, get_memory_event
 from projectors.base import Close, Projector
+from projectors.jobs import JOBS
 from schemas import limits
 from schemas.errors import Unavailable
 from schemas.lifecycle import STAGE_ORDER
@@ -186,10 +188,15 @@ async def test_the_stages_of_a_parked_entry_are_partial(rig):
         ]
 
 
+def with_jobs(projection):
+    """Health counts the jobs."""
+    return replace(projection, inline=(*projection.inline, JOBS))
+
+
 async def test_a_parked_entry_shows_in_health(rig):
     """An operator sees which projector left out which event."""
     projection, _ = refusing(rig, "poison")
-    async with rig.Site(projection) as site:
+    async with rig.Site(with_jobs(projection)) as site:
         engine = await site.open()
         poison = await rig.post(engine, "poison")
         await site.settle()
@@ -699,7 +706,7 @@ async def test_poison_is_parked_by_a_running_daemon(rig):
 
 async def test_a_store_that_fails_stops_the_daemon_visibly(rig):
     """Projection stops and health says why; it does not spin and does not take reads with it."""
-    async with rig.Site(rig.projection()) as site:
+    async with rig.Site(with_jobs(rig.projection())) as site:
         engine = await site.open(run_daemon=True)
         receipt = await rig.post(engine, "one")
         assert await engine.lifecycle.wait("consolidated", 1, 30)
