@@ -4,6 +4,7 @@ A page that is made from the code cannot fall behind it: `docs/hooks.py` hands t
 of the site, and nothing of them is kept in the repository.
 """
 
+import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -169,7 +170,7 @@ def _shapes() -> str:
     for name, schema in sorted(document(ENDPOINTS)["components"]["schemas"].items()):
         lines += [f"## {name} {{ #{name.lower()} }}", ""]
         if "description" in schema:
-            lines += [*schema["description"].splitlines(), ""]
+            lines += [*inspect.cleandoc(schema["description"]).splitlines(), ""]
         required = schema.get("required", [])
         if schema.get("properties"):
             lines += ["| field | type | |", "|---|---|---|"]

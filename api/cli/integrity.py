@@ -7,7 +7,7 @@ import msgspec
 from rich.markup import escape
 
 from api.cli.directory import readable_errors
-from api.cli.shell import OUT, Failure, data_option, json_option, progress_bars
+from api.cli.shell import OUT, Failure, data_option, examples, json_option, progress_bars
 from engine.auditing import verify_trails
 from engine.proof import prove
 from engine.settings import load_settings
@@ -27,7 +27,14 @@ keys_option = click.option(
 )
 
 
-@click.command("verify")
+@click.command(
+    "verify",
+    epilog=examples(
+        "strata verify",
+        "strata verify --replay --data /var/lib/strata",
+        "strata verify --json | jq .log.entries",
+    ),
+)
 @data_option
 @click.option("--replay", is_flag=True, help="Also rebuild every view elsewhere and compare.")
 @click.option("--scratch", type=click.Path(path_type=Path), help="Where to rebuild [temporary].")
@@ -56,7 +63,7 @@ def _print_report(report: VerifyReport) -> None:
         OUT.print(f"view     {view.view}: {view.rows:,} rows, {verdict}  {view.kept[:16]}")
 
 
-@click.command("backup")
+@click.command("backup", epilog=examples("strata backup /backups/monday --data /var/lib/strata"))
 @click.argument("destination", type=click.Path(path_type=Path))
 @keys_option
 @data_option
@@ -79,7 +86,9 @@ def backup_command(destination: Path, keys: Path | None, data: Path | None) -> N
     OUT.print("Keep one copy of that folder, and let each backup replace it.")
 
 
-@click.command("restore")
+@click.command(
+    "restore", epilog=examples("strata restore /backups/monday --data /var/lib/strata-again")
+)
 @click.argument("source", type=click.Path(path_type=Path, exists=True))
 @keys_option
 @click.option(
@@ -103,7 +112,7 @@ def audit_group() -> None:
     """Prove that nobody touched the audit log."""
 
 
-@audit_group.command("verify")
+@audit_group.command("verify", epilog=examples("strata audit verify --data /var/lib/strata"))
 @data_option
 @json_option
 def audit_verify(data: Path | None, as_json: bool) -> None:
@@ -132,7 +141,9 @@ def erasure_group() -> None:
     """See that what was erased is gone."""
 
 
-@erasure_group.command("prove")
+@erasure_group.command(
+    "prove", epilog=examples('strata erasure prove erasure_01a1… --phrase "Acme Corp"')
+)
 @click.argument("erasure_id")
 @click.option("--phrase", "phrases", multiple=True, help="Words that must be nowhere; repeatable.")
 @data_option

@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from api.cli.connect import Place, connected
-from api.cli.shell import OUT, echo_json, json_option
+from api.cli.shell import OUT, echo_json, examples, json_option
 
 _COLUMNS: Final = ("job_id", "kind", "status", "processed", "total", "retries", "message")
 
@@ -17,7 +17,7 @@ def jobs_group() -> None:
     """See, retry and cancel long work: imports, exports, erasures, syntheses."""
 
 
-@jobs_group.command("list")
+@jobs_group.command("list", epilog=examples("strata jobs list --status failed"))
 @click.option("--status", help="running, cancelling, completed, failed or cancelled.")
 @click.option("--kind", help="import, export, erasure or synthesis.")
 @json_option
@@ -40,7 +40,7 @@ def jobs_list(place: Place, status: Any, kind: Any, as_json: bool) -> None:
     OUT.print(table)
 
 
-@jobs_group.command("show")
+@jobs_group.command("show", epilog=examples("strata jobs show imp_01a1…"))
 @click.argument("job_id")
 @json_option
 @connected
@@ -50,7 +50,7 @@ def jobs_show(place: Place, job_id: str, as_json: bool) -> None:
         _say(client.jobs.get(job_id), as_json=as_json)
 
 
-@jobs_group.command("retry")
+@jobs_group.command("retry", epilog=examples("strata jobs retry imp_01a1…"))
 @click.argument("job_id")
 @json_option
 @connected
@@ -60,7 +60,7 @@ def jobs_retry(place: Place, job_id: str, as_json: bool) -> None:
         _say(client.jobs.retry(job_id), as_json=as_json)
 
 
-@jobs_group.command("cancel")
+@jobs_group.command("cancel", epilog=examples("strata jobs cancel imp_01a1…"))
 @click.argument("job_id")
 @json_option
 @connected

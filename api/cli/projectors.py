@@ -58,7 +58,9 @@ def projectors_group() -> None:
     """See, retry and rebuild what derives views from the log."""
 
 
-@projectors_group.command("list")
+@projectors_group.command(
+    "list", epilog=examples("strata projectors list", "strata projectors list --data ./data --json")
+)
 @json_option
 @connected
 def projectors_list(place: Place, as_json: bool) -> None:
@@ -89,7 +91,7 @@ def _as_left(data: Path) -> Any:
         return list_projectors(engine, OPERATOR)
 
 
-@projectors_group.command("retry")
+@projectors_group.command("retry", epilog=examples("strata projectors retry annotator"))
 @click.argument("name")
 @json_option
 @connected
@@ -100,7 +102,7 @@ def projectors_retry(place: Place, name: str, as_json: bool) -> None:
     _said(name, answer, as_json=as_json)
 
 
-@projectors_group.command("rebuild")
+@projectors_group.command("rebuild", epilog=examples("strata projectors rebuild facts"))
 @click.argument("name")
 @json_option
 @connected

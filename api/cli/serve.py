@@ -8,7 +8,7 @@ from rich.table import Table
 
 from api.cli.connect import VARIABLES
 from api.cli.directory import readable_errors
-from api.cli.shell import ERR, OUT, Failure, data_option
+from api.cli.shell import ERR, OUT, Failure, data_option, examples
 from api.principals import load_principals
 from api.server import serve
 from api.surfaces import ALONE
@@ -23,7 +23,9 @@ from engine.settings import (
 )
 
 
-@click.command("serve")
+@click.command(
+    "serve", epilog=examples("strata serve", "strata serve --port 0 --data /var/lib/strata")
+)
 @click.option("--host", help="Address to listen on [CORTEX_HOST, 127.0.0.1].")
 @click.option("--port", type=int, help="Port to listen on; 0 takes a free one [CORTEX_PORT, 3141].")
 @data_option
@@ -63,7 +65,7 @@ def _print_settings(settings: Settings) -> None:
         ERR.print(f"[yellow]{name} is not a setting; known: {', '.join(ENVIRONMENT.values())}[/]")
 
 
-@click.command("settings")
+@click.command("settings", epilog=examples("CORTEX_PORT=8080 strata settings"))
 def settings_command() -> None:
     """List every setting, its meaning and its present value."""
     with readable_errors():

@@ -13,6 +13,7 @@ from api.issuer.cli import list_command, mint_command
     epilog=examples(
         "cortex-auth-ref init                              # once: makes the keys",
         "strata token mint --actor user:alice --tenant acme",
+        "strata token list",
         "strata token revoke 0f9c… --token $ADMIN_TOKEN",
     ),
 )
@@ -24,7 +25,7 @@ token_group.add_command(mint_command)
 token_group.add_command(list_command)
 
 
-@token_group.command("revoke")
+@token_group.command("revoke", epilog=examples("strata token revoke 0f9c… --token $ADMIN_TOKEN"))
 @click.argument("jti")
 @connected
 def revoke_command(place: Place, jti: str) -> None:

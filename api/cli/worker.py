@@ -9,7 +9,7 @@ import click
 from rich.markup import escape
 
 from api.cli.directory import readable_errors
-from api.cli.shell import ERR, Failure
+from api.cli.shell import ERR, Failure, examples
 from engine.admin import package_version
 from engine.clock import Clock
 from engine.embedders import load_embedder
@@ -21,7 +21,9 @@ from engine.work.worker import Worker
 from schemas import limits
 
 
-@click.command("worker")
+@click.command(
+    "worker", epilog=examples("strata worker --server http://10.0.0.5:3141 --token-file worker.key")
+)
 @click.option("--server", help="The server to work for [CORTEX_SERVER_URL].")
 @click.option("--redis", help="The Redis of that server [CORTEX_REDIS_URL].")
 @click.option(

@@ -53,6 +53,15 @@ def test_options_say_what_they_are_for(name):
     assert [] == riddles
 
 
+@pytest.mark.parametrize("name", sorted(LEAVES))
+def test_help_ends_with_examples(name):
+    """Something to copy: of the command itself, or of the group it stands in."""
+    group = EVERY[tuple(name.split()[:1])]
+    shown = [command.epilog or "" for command in (LEAVES[name], group)]
+
+    assert any("Examples:" in epilog and f"strata {name}" in epilog for epilog in shown)
+
+
 def test_help_needs_no_engine():
     """`strata --help` and completion import nothing that is slow."""
     code = (
