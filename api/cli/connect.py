@@ -53,6 +53,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
             raise Unavailable(self._unreachable(error)) from error
         except errors.EmbeddedError as error:
             raise Failure(self._not_opened(error)) from error
+        except OSError as error:
+            raise Failure(escape(str(error))) from error
 
     def _opened(self) -> Client:
         if self.data is not None:

@@ -1,15 +1,18 @@
 """How does a pack read in a terminal?  Layer by layer, every line with its citation."""
 
-from collections.abc import Iterator
 from typing import Any, Final
 
+import msgspec
 from rich.console import Group, RenderableType
+from rich.json import JSON
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
 from strata_client.models import StratifiedPack
+
+_NOTHING: Final = "Nothing is known about this here."
 
 LAYERS: Final = {
     "understanding": ("understanding", "magenta"),
@@ -29,9 +32,16 @@ def pack_view(pack: StratifiedPack) -> RenderableType:
         if items:
             parts.append(Text(title, style=f"bold {colour}"))
             parts.append(_layer(name, items, markers))
-    if not parts:
-        parts.append(Text("Nothing is known about this here.", style="dim"))
+    if not parts:  # a narrative is its text, a structured pack its graph
+        graph = pack.knowledge_subgraph
+        told = _unfenced(pack.context_block) or _NOTHING
+        parts.append(JSON.from_data(graph) if graph and graph.get("@graph") else Text(told))
     return Panel(Group(*parts), subtitle=_foot(pack), subtitle_align="left", border_style="dim")
+
+
+def _unfenced(block: str) -> str:
+    """The text of a context block, without the fence that is there for a model."""
+    return "\n".join(line for line in block.splitlines() if not line.startswith("<<")).strip()
 
 
 def _layer(name: str, items: list[Any], markers: dict[str, str]) -> Table:
@@ -70,7 +80,7 @@ def said(layer: str, item: Any) -> str:
     if layer == "episodes":
         return str(item.name or item.summary or item.id)
     if layer == "understanding":
-        return ": ".join(part for part in (item.name, item.summary) if part) or str(item.id)
+        return str(item.summary or item.name or item.id)
     claim = item.claim if layer == "beliefs" else item
     return claim_text(claim)
 
@@ -100,14 +110,10 @@ def content_text(content: Any) -> str:
     text = getattr(content, "text", None)
     if text is not None:
         return str(text)
-    return " ".join(_pieces(content))
-
-
-def _pieces(content: Any) -> Iterator[str]:
-    for name in content.__struct_fields__:
-        value = getattr(content, name)
-        if value not in (None, [], {}):
-            yield f"{name}={value}"
+    for told in ("data", "triple"):
+        if getattr(content, told, None) is not None:
+            return msgspec.json.encode(getattr(content, told)).decode()
+    return f"({content.kind})"
 
 
 def _day(when: Any) -> str:

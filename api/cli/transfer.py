@@ -48,15 +48,19 @@ def import_command(place: Place, kind: str, file: Path, as_json: bool, **rest: A
     if as_json:
         echo_json(state)
     else:
-        OUT.print(f"{state.status}: {state.processed:,} of {state.total:,} rows")
+        skipped = f", {state.error_count:,} of them skipped" if state.error_count else ""
+        OUT.print(f"{state.status}: {state.processed:,} rows{skipped}")
         _print_errors(state)
     if state.status == "failed":
         raise Failure("the import failed; what was read before is there, and a second try skips it")
+    if state.error_count and state.error_count >= state.processed:
+        raise Failure(f"no row of {escape(file.name)} could be read as {kind}; is it of that kind?")
 
 
 def _print_errors(state: Any) -> None:
     for problem in state.errors[:_ERRORS_SHOWN]:
-        ERR.print(f"[yellow]line {problem.line}:[/yellow] {escape(problem.error)}", soft_wrap=True)
+        said = ": ".join(part for part in (problem.error, problem.detail) if part)
+        ERR.print(f"[yellow]line {problem.line}:[/yellow] {escape(said)}", soft_wrap=True)
     if state.error_count > _ERRORS_SHOWN:
         ERR.print(f"[yellow]and {state.error_count - _ERRORS_SHOWN:,} more[/yellow]")
 

@@ -77,6 +77,23 @@ def test_recall_in_json_is_the_pack(remembered, client, scope):
     ]
 
 
+@pytest.mark.parametrize("view", ["narrative", "structured"])
+def test_recall_of_a_pack_that_is_text(remembered, view):
+    """A pack without layers is shown as its text, without the fence that is for a model."""
+    said = remembered("recall", "seats", "--view", view).stdout
+
+    assert "200" in said
+    assert "<<memory" not in said
+
+
+def test_exact_content_is_shown(strata, client, envelope):
+    """An event without words is shown as what it holds."""
+    body = envelope(content={"kind": "json", "data": {"order": 17}})
+    assert 200 == client.post("/v1/experience?wait=indexed", json=body).status_code
+
+    assert '{"order":17}' in strata("recall", "order").stdout
+
+
 def test_recall_gives_the_context_alone(remembered):
     """What goes before a model, and nothing else."""
     said = remembered("recall", "seats", "--context").stdout

@@ -74,9 +74,25 @@ def test_import_takes_what_can_be_read(strata, memories, scope):
     """Good rows are there, the bad one is named by its line."""
     done = strata("import", "mem0", memories, "--into", scope)
 
-    assert "completed: 3 of 3 rows" in done.stdout
+    assert "completed: 3 rows, 1 of them skipped" in done.stdout
     assert "line 3" in done.stderr
+    assert "3/3" in done.stderr, "a bar tells how far it is"
     assert "Lena lives in Cologne" in strata("recall", "where does Lena live?").stdout
+
+
+def test_import_of_something_else(strata, tmp_path):
+    """A file of which nothing could be taken is an error, whatever the job calls it."""
+    (tmp_path / "hosts").write_text("127.0.0.1 localhost\n", encoding="utf-8")
+
+    assert "is it of that kind?" in strata("import", "mem0", tmp_path / "hosts", code=1).stderr
+
+
+def test_export_to_nowhere(strata, tmp_path):
+    """A file that cannot be written is named; no traceback."""
+    strata("remember", "Mira lives in Turin")
+    said = strata("export", "-o", tmp_path / "none" / "mira.jsonl", code=1).stderr
+
+    assert "mira.jsonl" in said
 
 
 def test_import_tells_scripts(strata, memories, scope):
