@@ -4,7 +4,9 @@ A page that is made from the code cannot fall behind it: `docs/hooks.py` hands t
 of the site, and nothing of them is kept in the repository.
 """
 
+import ast
 import inspect
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -25,6 +27,7 @@ from api.v1.problems import catalogue, kinds
 from engine.policy import verdict
 from engine.presets import PRESETS
 from engine.settings import ENVIRONMENT, MEANING, load_settings
+from schemas import limits
 from schemas.lifecycle import STAGE_ORDER, LifecycleEvent
 from schemas.policy import CAPABILITIES, OPERATOR_ONLY
 from strata_client import Client
@@ -44,6 +47,7 @@ def pages() -> dict[str, str]:
         "reference/surfaces/index.md": _surfaces(),
         "reference/python.md": _python(),
         "reference/settings.md": _settings(),
+        "reference/limits.md": _limits(),
         "reference/capabilities.md": _capabilities(),
         "reference/lifecycle.md": _lifecycle(),
         "reference/command-line.md": _command_line(),
@@ -363,6 +367,29 @@ def _settings() -> str:
     for name, variable in ENVIRONMENT.items():
         lines.append(f"| `{variable}` | `{getattr(defaults, name)}` | {_cell(MEANING[name])} |")
     return "\n".join([*lines, ""])
+
+
+def _limits() -> str:
+    """The table of limits with its reasons, section by section, from its own source."""
+    lines = ["# Limits", "", "Every bound, in the unit of its name, and why it is where it is.", ""]
+    for part in re.split(r"^# ── ", inspect.getsource(limits), flags=re.MULTILINE)[1:]:
+        title, _, source = part.partition(" ──")
+        rows = list(_limits_of(source.partition("\n")[2]))
+        lines += [f"## {title}", "", "| limit | value | why |", "|---|---|---|", *rows, ""]
+    return "\n".join(lines)
+
+
+def _limits_of(source: str) -> Iterator[str]:
+    """A row for each limit; a text under several is said of the last of them."""
+    body = ast.parse(source).body
+    for at, following in itertools.zip_longest(body, body[1:]):
+        if isinstance(at, ast.AnnAssign) and isinstance(at.target, ast.Name):
+            name, why = at.target.id, ""
+            if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+                why = str(following.value.value)
+            value = getattr(limits, name)
+            shown = f"{value:,}" if isinstance(value, int | float) else f"`{_cell(str(value))}`"
+            yield f"| `{name}` | {shown} | {_cell(why)} |"
 
 
 def _capabilities() -> str:

@@ -16,6 +16,7 @@ from api.surfaces import ALONE
 from api.v1 import ENDPOINTS
 from api.v1.problems import catalogue
 from engine.settings import ENVIRONMENT
+from schemas import limits
 from schemas.lifecycle import EVENT_NAMES
 from schemas.policy import CAPABILITIES
 from strata_client.methods import ROUTES
@@ -82,12 +83,13 @@ def test_every_method_of_the_client_is_on_its_page(site):
 
 @pytest.mark.parametrize("page,names", [
     ("reference/settings.html", sorted(ENVIRONMENT.values())),
+    ("reference/limits.html", sorted({name for name in vars(limits) if name.isupper()} - {"KIB", "MIB"})),
     ("reference/capabilities.html", sorted(CAPABILITIES)),
     ("reference/lifecycle.html", list(EVENT_NAMES)),
     ("reference/errors/index.html", sorted(catalogue())),
     ("reference/command-line.html", [f"strata {name}" for name in COMMANDS]),
     ("reference/command-line.html", list(EXITS.values())),
-], ids=["settings", "capabilities", "lifecycle", "errors", "commands", "exits"])  # fmt: skip
+])  # fmt: skip
 def test_every_name_is_on_its_page(site, page, names):
     """Settings, capabilities, lifecycle events, error codes, commands: none is left out."""
     shown = text_of(site, page)
