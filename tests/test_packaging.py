@@ -47,6 +47,35 @@ def test_wheel_holds_the_four_packages():
     assert set(PACKAGES) == set(wheel["packages"])
 
 
+def client() -> dict:
+    return tomllib.loads((ROOT / "sdk" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_client_needs_two_libraries():
+    """A program that only talks to a server installs httpx, msgspec and the client, no more."""
+    needed = {re.split(r"[^a-z0-9-]", each)[0] for each in client()["dependencies"]}
+
+    assert {"httpx", "msgspec"} == needed
+    assert importlib.util.find_spec("strata_client") is not None
+
+
+def test_server_and_client_are_of_one_version():
+    """They are released together: a server's wheel asks for the client of its own version."""
+    server = project()["project"]
+
+    assert client()["version"] == server["version"]
+    assert f"{client()['name']}=={server['version']}" in server["dependencies"]
+    assert (ROOT / "LICENSE").read_bytes() == (ROOT / "sdk" / "LICENSE").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["scripts/setup", "Dockerfile"])
+def test_both_come_from_the_checkout_in_one_call(name):
+    """Neither is on a registry: pip takes the client for the server's need of it."""
+    text = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", " ")
+
+    assert re.search(r"pip (install|wheel) .*\./sdk ", text)
+
+
 def test_command_is_strata():
     """The one command is `strata`, and it lives in api/cli."""
     scripts = importlib.metadata.entry_points(group="console_scripts", name="strata")

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any, Unpack
 
+import msgspec
+
 from strata_client import asks
 from strata_client.calls import Ask, present
 from strata_client.methods import Group, M_co, NoContent, listing, method, waiting
@@ -74,7 +76,9 @@ class Imports(Group[M_co]):
 
     @method("POST /v1/import/jsonl", ImportReceipt)
     def jsonl(self, source: Rows, **given: Unpack[asks.ImportRequest]) -> Ask:
-        """Experiences a line each, as an export writes them."""
+        """Experiences a line each, as an export writes them; rows in a list are made lines."""
+        if isinstance(source, list):
+            source = "\n".join(msgspec.json.encode(row).decode() for row in source)
         return self._source(source, given)
 
     @method("GET /v1/import/{import_id}", ImportState)

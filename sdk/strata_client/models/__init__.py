@@ -44,6 +44,7 @@ from strata_client.models.forget import (
 )
 from strata_client.models.health import (
     AnnotatorHealth,
+    ChoreHealth,
     CompactReceipt,
     DiskHealth,
     FlushReceipt,
@@ -195,6 +196,7 @@ __all__ = [
     "Captured",
     "CausalLink",
     "ChainReport",
+    "ChoreHealth",
     "Citation",
     "Claim",
     "CompactReceipt",

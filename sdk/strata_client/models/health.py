@@ -76,6 +76,16 @@ class WorkerHealth(Struct, frozen=True, kw_only=True):
     seen_s: float
 
 
+class ChoreHealth(Struct, frozen=True, kw_only=True):
+    """Something that is done again and again: how often it was, and when it is due."""
+
+    name: str
+    every_s: float
+    ran: int
+    took_ms: float
+    due_s: float
+
+
 class WorkHealth(Struct, frozen=True, kw_only=True):
     """Long work: jobs under way, dead letters, and what workers have of it."""
 
@@ -90,6 +100,7 @@ class WorkHealth(Struct, frozen=True, kw_only=True):
     jobs: int = 0
     dead_letters: int = 0
     dead_letter_jobs: list[str] = []
+    chores: list[ChoreHealth] = []
 
 
 class Health(Struct, frozen=True, kw_only=True):
