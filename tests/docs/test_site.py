@@ -21,6 +21,7 @@ from schemas.lifecycle import EVENT_NAMES
 from schemas.policy import CAPABILITIES
 from strata_client.methods import ROUTES
 
+LIMITS = sorted({name for name in vars(limits) if name.isupper()} - {"KIB", "MIB"})
 ROOT = Path(__file__).resolve().parents[2]
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source)[^>]+\bsrc=["']?(?P<src>[^"'\s>]+)"""
@@ -83,7 +84,7 @@ def test_every_method_of_the_client_is_on_its_page(site):
 
 @pytest.mark.parametrize("page,names", [
     ("reference/settings.html", sorted(ENVIRONMENT.values())),
-    ("reference/limits.html", sorted({name for name in vars(limits) if name.isupper()} - {"KIB", "MIB"})),
+    ("reference/limits.html", LIMITS),
     ("reference/capabilities.html", sorted(CAPABILITIES)),
     ("reference/lifecycle.html", list(EVENT_NAMES)),
     ("reference/errors/index.html", sorted(catalogue())),
