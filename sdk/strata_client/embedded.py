@@ -25,6 +25,9 @@ _CLOSE_S: Final = 30.0
 _Piece = tuple[str, Any]
 """What comes back of a request: its `head`, `body` after body, the `end`, or an `error`."""
 _END: Final[_Piece] = ("end", None)
+_AHEAD_MAX: Final = 64
+"""Pieces that may wait for a reader; after that the application waits, as it would on a socket."""
+_LOOK_S: Final = 0.005
 
 
 class Host:
@@ -116,6 +119,9 @@ class Exchange:
         self._put = put
         self._gone = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._sent = 0
+        self.taken = 0
+        """How many pieces the reader has had; the reader counts."""
 
     def start(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Begin, on the loop of the engine."""
@@ -125,6 +131,9 @@ class Exchange:
         """Nobody wants the rest."""
         with contextlib.suppress(RuntimeError):  # the engine was closed before its stream was
             self._loop.call_soon_threadsafe(self._gone.set)
+
+    def _is_far_ahead(self) -> bool:
+        return self._sent - self.taken >= _AHEAD_MAX and not self._gone.is_set()
 
     async def run(self, app: Any, scope: dict[str, Any], body: bytes) -> None:
         """Let the application answer, and put what it says."""
@@ -140,6 +149,9 @@ class Exchange:
             if message["type"] == "http.response.start":
                 self._put(("head", (message["status"], message.get("headers", []))))
             elif message.get("body"):
+                while self._is_far_ahead():  # noqa: ASYNC110 - the reader is in another thread
+                    await asyncio.sleep(_LOOK_S)
+                self._sent += 1
                 self._put(("body", message["body"]))
 
         try:
@@ -190,6 +202,7 @@ class _Answer(httpx.SyncByteStream):
             kind, value = self._take()
             if kind != "body":
                 return
+            self._exchange.taken += 1
             yield value
 
     def close(self) -> None:
@@ -243,6 +256,7 @@ class _AsyncAnswer(httpx.AsyncByteStream):
             kind, value = await self._take()
             if kind != "body":
                 return
+            self._exchange.taken += 1
             yield value
 
     async def aclose(self) -> None:

@@ -6,9 +6,21 @@ descriptors here turn that into a call that blocks on a `Client` and one that is
 """
 
 import functools
+import inspect
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import (
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    get_args,
+    overload,
+)
 
 from strata_client.calls import Ask, Route
 from strata_client.driving import AsyncDriver, Driver
@@ -83,8 +95,22 @@ class _Descriptor(Generic[P]):
         def bound(*args: P.args, **kwargs: P.kwargs) -> Any:
             return made(group, self._build(group, *args, **kwargs))
 
+        bound.__signature__ = self._signature()  # type: ignore[attr-defined]
         group.__dict__[self._name] = bound  # found before this descriptor from now on
         return bound
+
+    def _signature(self) -> inspect.Signature:
+        """What `help` shows: every key that may be given, and not how the method is written."""
+        _, *parameters = inspect.signature(self._build).parameters.values()
+        if parameters and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD:
+            (keys,) = get_args(parameters.pop().annotation)
+            parameters += [
+                inspect.Parameter(
+                    name, inspect.Parameter.KEYWORD_ONLY, default=..., annotation=kind
+                )
+                for name, kind in keys.__annotations__.items()
+            ]
+        return inspect.Signature(parameters, return_annotation=self.route.result)
 
 
 class Method(_Descriptor[P], Generic[P, T]):

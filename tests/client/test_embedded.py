@@ -41,6 +41,17 @@ def test_streams_work_without_a_socket(data):
     assert ("plan", "done") == (pieces[0], pieces[-1])
 
 
+def test_a_stream_that_is_read_late_is_whole(data):
+    """The engine waits for its reader as it would on a socket, and goes on with the rest."""
+    with Client.embedded(data, SMALL) as memory, memory.lifecycle.stream() as heard:
+        for _ in range(3):
+            memory.experience_bulk([f"turn {number}" for number in range(200)], wait="indexed")
+        stages = [next(heard) for _ in range(2_400)]
+
+    assert 600 == sum(each.event == "captured" for each in stages)
+    assert len({each.lifecycle_id for each in stages}) == len(stages)
+
+
 def test_the_same_awaited(data):
     """An AsyncClient opens the engine when its block begins, and streams from it."""
 

@@ -94,6 +94,16 @@ def test_a_method_says_what_it_is_for(group, name, descriptor):
     assert name == descriptor._build.__name__
 
 
+def test_help_shows_what_may_be_given():
+    """The keys of a request are parameters there, and so is what comes first."""
+    with Client("http://127.0.0.1:1") as client:
+        shown = inspect.signature(client.facts.timeline)
+
+    assert ["subject", "predicate"] == list(shown.parameters)[:2]
+    assert {"scope", "as_of", "limit"} <= set(shown.parameters)
+    assert "FactTimeline" == shown.return_annotation.__name__
+
+
 def test_a_client_reaches_every_group():
     """What is a group is an attribute of the client."""
     reached = {
