@@ -194,13 +194,20 @@ def _address(url: str | None) -> str:
     return found.rstrip("/")
 
 
+def _needs_certificates(address: str) -> bool:
+    """To load them takes longer than most calls: over plain HTTP they are not."""
+    return address.startswith("https://")
+
+
 class Client(_Surface[Blocking]):
     """Memory, one call at a time. A context manager; safe to share between threads."""
 
     def __init__(self, url: str | None = None, **options: Unpack[Blocks]) -> None:
         token = options.get("token") or os.environ.get("STRATA_TOKEN")
+        address = _address(url)
         http = httpx.Client(
-            base_url=_address(url),
+            base_url=address,
+            verify=_needs_certificates(address),
             timeout=options.get("timeout_s", TIMEOUT_S),
             transport=options.get("transport"),
         )
@@ -237,8 +244,10 @@ class AsyncClient(_Surface[Awaited]):
 
     def __init__(self, url: str | None = None, **options: Unpack[Awaits]) -> None:
         token = options.get("token") or os.environ.get("STRATA_TOKEN")
+        address = _address(url)
         http = httpx.AsyncClient(
-            base_url=_address(url),
+            base_url=address,
+            verify=_needs_certificates(address),
             timeout=options.get("timeout_s", TIMEOUT_S),
             transport=options.get("transport"),
         )
