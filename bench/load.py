@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, deque
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import msgspec
@@ -253,8 +254,12 @@ def press(host: Host, **load: object) -> tuple[Outcome, Settled]:
         assert loader.stdout is not None
         loader.stdin.write(msgspec.msgpack.encode(spec))
         loader.stdin.close()
-        settled = host.settle() if loader.stdout.readline() == _OVER else None
-        said = loader.stdout.read()
+        is_over = loader.stdout.readline() == _OVER
+        # What it has to say may be more than a pipe holds, and settling may take long.
+        with ThreadPoolExecutor(1) as reading:
+            rest = reading.submit(loader.stdout.read)
+            settled = host.settle() if is_over else None
+            said = rest.result()
     if loader.returncode or settled is None:
         raise Broken("the load failed; its complaint is above")
     return msgspec.msgpack.decode(said, type=Outcome), settled

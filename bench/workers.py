@@ -27,7 +27,7 @@ NAME = "workers"
 STEPS = 16
 _QUICK_S = 2.0
 _ROWS, _ROWS_QUICK = 20_000, 3_000
-_DIARY, _DIARY_QUICK = 8_000, 1_000
+_DIARY, _DIARY_QUICK = 4_000, 1_000
 _EVENTS, _EVENTS_QUICK = 384, 64
 _MODEL_S = 0.5
 _POLL_S = 0.05
@@ -329,7 +329,7 @@ def stages(
             spent = time.perf_counter() - started
             say(f"captures beside projection: {mode.name}")
             # So much that the projection is at it until the last capture is answered.
-            _fill(host, max(events, int(seconds * 2000)), seed=3)
+            _fill(host, max(events, int(seconds * 1000)), seed=3)
             captured = _captures(host, mode.name, seconds)
             found.append(msgspec.structs.replace(captured, events=events, seconds=spent))
     return found
