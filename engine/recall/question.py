@@ -21,14 +21,36 @@ MACHINES: Final = frozenset({"agent", "service", "system", "tool", "app", "bot"}
 """Types of actors that are nobody; every other actor may be someone who says I."""
 
 STOP: Final = word_set(
-    "a about ago all also am an and any are as at be been being but by can could d did do does "
-    "doing don done ever for from get got had has have having he her hers him his how i if in into "
-    "is it its just ll m many may me might mine much my no nor not of on or our ours out over own "
-    "re s shall she should so some such t than that the their them then there these they this "
-    "those to too up us ve very was we were what when where which while who whom whose why will "
-    "with would you your yours"
+    "a about according after again against ago all along also am an and any are around as at be "
+    "because been before being between both but by can could d did do does doing don done down "
+    "during each ever for from get got had has have having he her hers him his how i if in into "
+    "is it its just ll m many may me might mine more most much my no nor not of off on once only "
+    "or other our ours out over own re s same shall she should since so some such t than that the "
+    "their them then there these they this those through to too under up upon us ve very was we "
+    "were what when where which while who whom whose why will with within without would you your "
+    "yours"
 )
 """Words that say nothing about what is asked."""
+
+_REPORTING: Final = word_set(
+    "describe described describes discuss discussed discusses mention mentioned mentioning "
+    "mentions said say saying says talk talked talking tell telling tells told"
+)
+"""Whoever answers has said it: that it was said finds nothing."""
+
+_REQUESTING: Final = word_set(
+    "advice advise help idea ideas looking need planning please recommend recommendation "
+    "recommendations suggest suggestion suggestions think thinking tip tips trying want"
+)
+"""A wish for a proposal: what it is about was told without these, and every other wish has them."""
+
+_FRAME: Final = re.compile(
+    r"\b(?:what|which|how many)\s+(?:(?:is|are|was|were)\s+)?(?:the\s+|some\s+|other\s+)?"
+    r"(?:kind|type|sort|thing|item|name|way|example)s?\b"
+    r"|\b(?:kind|type|sort|name|way|example)s?(?=\s+of\b)",
+    re.IGNORECASE,
+)
+"""How a question for one of many, or for several, begins: `what kinds of …`, `the names of …`."""
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|me|my|mine|we|our|us)\b", re.IGNORECASE)
@@ -109,14 +131,18 @@ _YEARS_BACK: Final = 10
 def read_question(text: str, now_us: int) -> Question:
     """The question as it can be understood without knowing who takes part."""
     text = text[: limits.QUERY_CHARS_MAX].strip()
+    kind, terms = kind_of(text), terms_of(text)
+    asks_assistant = _ASSISTANT.search(text) is not None
+    if kind == "preference" and not asks_assistant:
+        terms = tuple(term for term in terms if term not in _REQUESTING) or terms
     return Question(
         text=text,
-        kind=kind_of(text),
-        terms=terms_of(text),
+        kind=kind,
+        terms=terms,
         gist=text,
         spans=spans_of(text, from_us(now_us)),
         is_first_person=_FIRST_PERSON.search(text) is not None,
-        asks_assistant=_ASSISTANT.search(text) is not None,
+        asks_assistant=asks_assistant,
         wants_current=_CURRENT.search(text) is not None,
         expects=next((words for asks, words in _EXPECTED if asks.search(text)), frozenset()),
     )
@@ -157,8 +183,10 @@ def kind_of(text: str) -> QueryKind:
 def terms_of(text: str) -> tuple[str, ...]:
     """The words that carry meaning, once each; all of them when none does."""
     words = _WORD.findall(text.lower())
-    telling = [word for word in words if word not in STOP]
-    return tuple(dict.fromkeys(telling or words))[: limits.QUERY_TERMS_MAX]
+    plain = [word for word in words if word not in STOP]
+    unframed = _WORD.findall(_FRAME.sub(" ", text).lower())
+    telling = [word for word in unframed if word not in STOP and word not in _REPORTING]
+    return tuple(dict.fromkeys(telling or plain or words))[: limits.QUERY_TERMS_MAX]
 
 
 def spans_of(text: str, now: datetime) -> tuple[Span, ...]:

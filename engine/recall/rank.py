@@ -38,7 +38,7 @@ class Weights:
     speaker: float = 3.0
     role: float = 3.0
     dated: float = 3.0
-    short: float = -0.6
+    length: float = 2.0
     asks: float = -0.8
     current: float = 0.5
 
@@ -55,8 +55,8 @@ AROUND_SESSION: Final = 0.4
 SESSION_BEST: Final = 3
 """A session is as good as the mean of so many of its best."""
 
-SHORT_WORDS: Final = 8
-"""Fewer words seldom say anything that could be asked for."""
+TELLING_WORDS: Final = 30
+"""Few words seldom say anything that could be asked for; from so many on, more say no more."""
 
 SUBJECT: Final = 1 / 3
 """Where everybody is named, who is named first is more likely the one who spoke."""
@@ -179,7 +179,7 @@ def _priors(pool: Pool, question: Question, weights: Weights) -> dict[str, Float
         "expected": weights.expected * pool.expected,
     }
     if pool.layer[0] == _EVENTS:
-        parts["short"] = weights.short * (pool.words < SHORT_WORDS)
+        parts["length"] = weights.length * _length(pool)
         parts["asks"] = weights.asks * pool.is_question
     if question.wants_current:
         parts["current"] = weights.current * standard(pool.observed_us.astype(np.float64))
@@ -207,6 +207,11 @@ def _role(pool: Pool, question: Question) -> Any:
     if question.asks_assistant:
         return np.zeros(len(pool))
     return (pool.role == roles.index("user")).astype(np.float32)
+
+
+def _length(pool: Pool) -> Any:
+    """1 where enough is said to tell something; less the fewer words there are."""
+    return np.log1p(np.minimum(pool.words, TELLING_WORDS)) / np.log1p(TELLING_WORDS)
 
 
 def _dated(pool: Pool, question: Question) -> Any:

@@ -166,6 +166,36 @@ def test_recency_counts_only_when_the_present_is_asked_for(world):
     assert "current" not in log.ranked("What was my address?")[0].parts
 
 
+def test_who_says_more_tells_more_up_to_a_point(world):
+    """Few words seldom answer; from some thirty on, a longer text has no advantage."""
+    texts = ["Pottery!", "Pottery, and then more pottery.", "pottery " * 30, "pottery " * 60]
+    log = world.World([world.Turn(text) for text in [*texts, *SMALL_TALK]])
+    parts = {
+        world.place_of(one.raw): one.parts["length"] for one in log.ranked("What about pottery?")
+    }
+
+    assert parts[0] < parts[1] < parts[2] == parts[3]
+
+
+def test_an_enumeration_gathers_every_mention(world):
+    """What was done at several times is told at several times; the frame of the question is not."""
+    told = [
+        "Yesterday I went swimming with the kids at the pool by the river, it was such a joy.",
+        "Last week we all went camping in the mountains, the kids roasted marshmallows at night.",
+        "We took the kids to the museum on Sunday and they loved the dinosaurs most of all.",
+    ]
+    chatter = [
+        "You mentioned both items, and I can see which types you mention.",
+        "She said she would mention both things, and the other kinds.",
+        "I mentioned the items after you mentioned the names.",
+    ]
+    lines = [line for pair in zip(told, SMALL_TALK, strict=False) for line in pair]
+    log = world.World([world.Turn(text) for text in [*lines, *chatter, *SMALL_TALK[3:]]])
+
+    best = log.best("What things did she mention both of them did with the kids?")[:3]
+    assert {0, 2, 4} == set(best)
+
+
 def test_near_duplicates_are_one(world):
     """Said again in the same words it takes one place, and tells what it stands for."""
     said = "The deploy key for the staging cluster is kept in the vault."
@@ -182,7 +212,7 @@ def test_what_a_feature_added_is_told(pair):
     totals = [sum(one.parts.values()) for one in ranked]
 
     assert totals == sorted(totals, reverse=True)
-    assert {"words", "meaning", "late", "speaker", "short"} <= set(ranked[0].parts)
+    assert {"words", "meaning", "late", "speaker", "length"} <= set(ranked[0].parts)
 
 
 @settings(max_examples=40, deadline=None)
