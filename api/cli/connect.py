@@ -99,15 +99,11 @@ def _explained(error: errors.ApiError) -> str:
 def connected(function: Callable[..., None]) -> Callable[..., None]:
     """Options that name a server or a data directory; the command gets them as `place`."""
 
-    @click.option(
-        "--url", envvar=["CORTEX_URL", "STRATA_URL"], help=f"The server [CORTEX_URL, {URL}]."
-    )
-    @click.option(
-        "--token", envvar=["CORTEX_TOKEN", "STRATA_TOKEN"], help="Who is asking [CORTEX_TOKEN]."
-    )
+    @click.option("--url", envvar="CORTEX_URL", help=f"The server [CORTEX_URL, {URL}].")
+    @click.option("--token", envvar="CORTEX_TOKEN", help="Who is asking [CORTEX_TOKEN].")
     @click.option(
         "--actor",
-        envvar=["CORTEX_ACTOR", "STRATA_ACTOR"],
+        envvar="CORTEX_ACTOR",
         help="As type:id, in dev_local [CORTEX_ACTOR].",
     )
     @click.option(
@@ -117,7 +113,7 @@ def connected(function: Callable[..., None]) -> Callable[..., None]:
     )
     @click.option(
         "--scope",
-        envvar=["CORTEX_SCOPE", "STRATA_SCOPE"],
+        envvar="CORTEX_SCOPE",
         help=f"Whose memory [CORTEX_SCOPE, {SCOPE}].",
     )
     @functools.wraps(function)

@@ -29,8 +29,8 @@ TIMEOUT_S: Final = 30.0
 class Options(TypedDict, total=False):
     """What may be said about a client. What is left out comes from the environment, if it is there.
 
-    `scope` (STRATA_SCOPE) is where experiences go that name none; the actor's own when there is an
-    actor, else `user:local`. `actor` (STRATA_ACTOR) is who asks.
+    `scope` (CORTEX_SCOPE) is where experiences go that name none; the actor's own when there is an
+    actor, else `user:local`. `actor` (CORTEX_ACTOR) is who asks.
     """
 
     scope: str | None
@@ -41,7 +41,7 @@ class Options(TypedDict, total=False):
 
 
 class Blocks(Options, total=False):
-    """Of a `Client`: `token` (STRATA_TOKEN) is a token, or a function that gives one."""
+    """Of a `Client`: `token` (CORTEX_TOKEN) is a token, or a function that gives one."""
 
     token: str | TokenProvider | None
     transport: httpx.BaseTransport | None
@@ -179,14 +179,14 @@ class _Surface(Memory[M_co]):
 
 
 def _speaker(options: Options) -> Speaker:
-    actor = options.get("actor") or os.environ.get("STRATA_ACTOR")
-    scope = options.get("scope") or os.environ.get("STRATA_SCOPE") or actor or SCOPE
+    actor = options.get("actor") or os.environ.get("CORTEX_ACTOR")
+    scope = options.get("scope") or os.environ.get("CORTEX_SCOPE") or actor or SCOPE
     session = Session(scope, actor, allow_unstable=options.get("allow_unstable", False))
     return Speaker(session, options.get("retries") or Retries())
 
 
 def _address(url: str | None) -> str:
-    found = url or os.environ.get("STRATA_URL") or URL
+    found = url or os.environ.get("CORTEX_URL") or URL
     if not found.startswith(("http://", "https://")):
         raise StrataError(
             f"{found!r} is no address of a server; it begins with http:// or https://"
@@ -203,7 +203,7 @@ class Client(_Surface[Blocking]):
     """Memory, one call at a time. A context manager; safe to share between threads."""
 
     def __init__(self, url: str | None = None, **options: Unpack[Blocks]) -> None:
-        token = options.get("token") or os.environ.get("STRATA_TOKEN")
+        token = options.get("token") or os.environ.get("CORTEX_TOKEN")
         address = _address(url)
         http = httpx.Client(
             base_url=address,
@@ -243,7 +243,7 @@ class AsyncClient(_Surface[Awaited]):
     """Memory, awaited. An asynchronous context manager."""
 
     def __init__(self, url: str | None = None, **options: Unpack[Awaits]) -> None:
-        token = options.get("token") or os.environ.get("STRATA_TOKEN")
+        token = options.get("token") or os.environ.get("CORTEX_TOKEN")
         address = _address(url)
         http = httpx.AsyncClient(
             base_url=address,

@@ -17,7 +17,7 @@ def test_a_snippet_runs(snippet, server, scope, tmp_path):
     """Each by itself, in an empty folder, against a server that the environment names."""
     if "langchain" in snippet:
         pytest.importorskip("langchain_core", reason="scripts/setup adapters installs it")
-    environment = {**os.environ, "STRATA_URL": server.url, "STRATA_SCOPE": scope}
+    environment = {**os.environ, "CORTEX_URL": server.url, "CORTEX_SCOPE": scope}
     done = subprocess.run(
         [sys.executable, "-c", snippet],
         cwd=tmp_path,

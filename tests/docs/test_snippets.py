@@ -89,7 +89,7 @@ def reader(docs_server, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith(("CORTEX_", "STRATA_"))]:
         monkeypatch.delenv(name)
-    for name in ("CORTEX_URL", "STRATA_URL", "STRATA"):
+    for name in ("CORTEX_URL", "STRATA"):
         monkeypatch.setenv(name, docs_server.url)
     small = {"CORTEX_BALLAST_MB": "1", "CORTEX_DISK_LOW_WATER_MB": "16", "COLUMNS": "120"}
     for name, value in small.items():
