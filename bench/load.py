@@ -8,6 +8,7 @@ only cut out of the stream while it runs: what they say is checked afterwards.
 import asyncio
 import gc
 import itertools
+import os
 import re
 import subprocess
 import sys
@@ -282,7 +283,10 @@ def main() -> None:
         outcome = run.outcome()
     except Broken as broken:
         sys.exit(str(broken))
+    # The loop may have left the pipe one that does not wait, and cuts off what it has no room for.
+    os.set_blocking(sys.stdout.fileno(), True)
     sys.stdout.buffer.write(msgspec.msgpack.encode(outcome))
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":
