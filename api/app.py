@@ -110,7 +110,6 @@ class App:
     async def _not_found(self, scope: Any, receive: Any, send: Any) -> None:
         del receive
         path = scope["path"][:200]
-        assert self.engine is not None, "requests come after the start"
         error = NotFound(f"There is nothing at {path}.", path=path)
         # The first surface is the core, which takes what no other place begins.
         spoken = next((s for s in self._surfaces[::-1] if path.startswith(s.mount + "/")), None)
