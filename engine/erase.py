@@ -307,24 +307,30 @@ async def _delete(job: Job, plan: Plan) -> None:
     events, records = list(plan.events(engine)), list(plan.found.records.values())
     step, most = limits.FORGET_STEP, max(len(events), len(records))
     counts = msgspec.to_builtins(plan.found.counts(with_events=True))
-    for at, kept in await _parts(job, plan, [event.event_id for event in events]):
-        command = Forget(
-            cascade="gdpr",
-            audit_id=_internal_id(job.id),
-            records=records[at : at + step],
-            events=events[at : at + step],
-            kept=[plan.kept[number] for number in kept],
-            demoted=plan.demoted if at == 0 else [],
-            counts=counts if at == 0 else {},
-            erasure_id=job.id,
-        )
-        entry: Entry = await engine.committer.submit(_Naming(job, command))
-        await engine.lifecycle.wait("extracted", entry.offset, limits.FORGET_WAIT_S)
-        await redact(engine, job.caller, entry, is_last=at + step >= most)
-        done = _counts(engine, entry.tenant_no, job.id)
-        share = 30 + 40 * (at + step) // most
-        place = job.row.position
-        await job.move(min(share, 70), 100, phase="delete", counts=done, position=place)
+    parts = await _parts(job, plan, [event.event_id for event in events])
+    try:
+        for at, kept in parts:
+            command = Forget(
+                cascade="gdpr",
+                audit_id=_internal_id(job.id),
+                records=records[at : at + step],
+                events=events[at : at + step],
+                kept=[plan.kept[number] for number in kept],
+                demoted=plan.demoted if at == 0 else [],
+                counts=counts if at == 0 else {},
+                erasure_id=job.id,
+            )
+            entry: Entry = await engine.committer.submit(_Naming(job, command))
+            await engine.lifecycle.wait("extracted", entry.offset, limits.FORGET_WAIT_S)
+            await redact(engine, job.caller, entry, is_last=False)
+            done = _counts(engine, entry.tenant_no, job.id)
+            share = 30 + 40 * (at + step) // most
+            place = job.row.position
+            await job.move(min(share, 70), 100, phase="delete", counts=done, position=place)
+    finally:
+        # Once for all parts, also when it ends early: what was named leaves every view.
+        if parts:
+            engine.daemon.request_rebuild()
 
 
 async def _parts(job: Job, plan: Plan, events: list[str]) -> list[tuple[int, list[int]]]:
