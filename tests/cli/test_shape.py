@@ -158,9 +158,10 @@ def test_an_interrupt_is_an_exit_code_of_its_own(strata):
         asking = subprocess.Popen(
             [program, "recall", "x", "--url", address], stderr=subprocess.PIPE, text=True
         )
-        with silent.accept()[0]:
+        with silent.accept()[0] as heard:
+            heard.recv(1)  # it has asked, and waits for the answer
             asking.send_signal(signal.SIGINT)
-            _, said = asking.communicate(timeout=20)
+            _, said = asking.communicate(timeout=60)
 
     assert 130 == asking.returncode, said
     assert "Traceback" not in said

@@ -22,9 +22,9 @@ QUESTION = Question(
 
 @pytest.fixture
 def model(endpoint):
-    """A model behind the endpoint, quick to give up."""
+    """A model behind the endpoint that is asked again at once."""
     return lambda **more: Model(
-        endpoint.url, "tiny", "sk-secret", Clock(), **{"call_s": 5.0, "retry_s": 0.0} | more
+        endpoint.url, "tiny", "sk-secret", Clock(), **{"call_s": 30.0, "retry_s": 0.0} | more
     )
 
 
