@@ -111,6 +111,7 @@ def running() -> Iterator[Endpoint]:
     """An endpoint for the length of a block."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()  # who calls before the thread is up waits, and is not refused
     endpoint = Endpoint(listener.getsockname()[1])
     app = Starlette(routes=[Route("/v1/chat/completions", endpoint.serve, methods=["POST"])])
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
