@@ -56,6 +56,12 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         return sum(s.cpu_us for s in last) / len(last) / (sum(s.cpu_us for s in first) / len(first))
 
     @property
+    def later_mb_per_100k(self) -> float:
+        """Growth once the buffers are full."""
+        grown = self.steps[-1].rss_mb - self.steps[0].rss_mb
+        return grown / (self.events - self.per_step) * 100_000
+
+    @property
     def mb_per_100k(self) -> float:
         return (self.steps[-1].rss_mb - self.rss_at_start_mb) / self.events * 100_000
 
@@ -170,7 +176,9 @@ def section(found: Found, facts: list[str]) -> Section:
         reading=(
             f"The last {found.per_step:,} of {found.events:,} events went through all stages at "
             f"{found.per_step / found.steps[-1].seconds:,.0f} a second; all of them again from the "
-            f"log took {found.rebuild_s:.1f} s."
+            f"log took {found.rebuild_s:.1f} s. Buffers and caches that are bounded came with the "
+            f"first {found.per_step:,}: {found.steps[0].rss_mb - found.rss_at_start_mb:.0f} MB; "
+            f"from there on memory grew by {found.later_mb_per_100k:.0f} MB for 100,000 events."
         ),
     )
 
