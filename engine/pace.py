@@ -8,11 +8,10 @@ the rests become longer than the work, and projection lags; when the rush is ove
 from typing import Final
 
 _REST_S_MIN: Final = 0.01
-_TIMES_MIN: Final = 0.25
+_TIMES_MIN: Final = 1.0
 _TIMES_MAX: Final = 4.0
 _PRESSED: Final = 0.6
 _AT_EASE: Final = 0.3
-_UNKNOWN: Final = 1.0
 
 
 class Pace:
@@ -24,7 +23,7 @@ class Pace:
     def saw(self, share: float | None) -> None:
         """What part of the last rest the event loop computed; None when nobody can tell."""
         if share is None:
-            self._times = _UNKNOWN
+            self._times = _TIMES_MIN
         elif share > _PRESSED:
             self._times = min(self._times * 2, _TIMES_MAX)
         elif share < _AT_EASE:

@@ -22,12 +22,12 @@ def test_a_busy_loop_gets_most_of_the_interpreter():
         rests.append(rest(pace))
 
     assert sorted(rests) == rests
-    assert rests[0] < WORKED_S < rests[-1]
+    assert WORKED_S < rests[0] < rests[-1]
     assert rests[-2] == rests[-1]
 
 
 def test_a_loop_at_ease_gives_it_back():
-    """When the loop has little to do the rests become short again."""
+    """When the loop has little to do each gets half again: readers compute, too."""
     pace = Pace()
     for _ in range(8):
         pace.saw(0.95)
@@ -35,7 +35,7 @@ def test_a_loop_at_ease_gives_it_back():
     for _ in range(8):
         pace.saw(0.1)
 
-    assert rest(pace) < WORKED_S < pressed
+    assert rest(pace) == WORKED_S < pressed
 
 
 def test_in_between_nothing_changes():
