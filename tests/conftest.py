@@ -19,6 +19,11 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from hypothesis import settings
+
+# Half of the usual number: there are many properties, and every run draws other examples.
+settings.register_profile("suite", max_examples=50)
+settings.load_profile(os.environ.get("STRATA_HYPOTHESIS", "suite"))
 
 STRATA = Path(sys.executable).parent / "strata"
 SMALL = {"CORTEX_BALLAST_MB": "1", "CORTEX_DISK_LOW_WATER_MB": "16"}

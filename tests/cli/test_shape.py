@@ -156,7 +156,13 @@ def test_an_interrupt_is_an_exit_code_of_its_own(strata):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         asking = subprocess.Popen(
-            [program, "recall", "x", "--url", address], stderr=subprocess.PIPE, text=True
+            [program, "recall", "x", "--url", address],
+            stderr=subprocess.PIPE,
+            text=True,
+            # Whoever runs the tests in the background has taught its children to ignore it.
+            preexec_fn=lambda: signal.signal(  # noqa: PLW1509 - it sets one handler, and locks nothing
+                signal.SIGINT, signal.default_int_handler
+            ),
         )
         with silent.accept()[0] as heard:
             heard.recv(1)  # it has asked, and waits for the answer
