@@ -2,9 +2,8 @@
 
 import importlib.util
 import json
-import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,21 +85,3 @@ def scenarios(replay: ModuleType) -> Callable[[str], list[str]]:
     """The names of a system's scenarios."""
     names: Callable[[str], list[str]] = replay.names
     return names
-
-
-@pytest.fixture(scope="session")
-def unserved() -> Callable[..., list[str]]:
-    """The routes of a scenario that a table does not have, but for those it asks for in vain."""
-
-    def missing(table: Iterable[Any], scenario: dict[str, Any]) -> list[str]:
-        paths = [re.compile(re.sub(r"\{\w+\}", "[^/]+", one.path)) for one in table]
-        return sorted(
-            {
-                step["request"]["path"]
-                for step in scenario["steps"]
-                if step["response"]["body"] != {"detail": "Not Found"}
-                and not any(path.fullmatch(step["request"]["path"]) for path in paths)
-            }
-        )
-
-    return missing
