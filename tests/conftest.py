@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ import httpx
 import pytest
 from hypothesis import settings
 
+from schemas import limits
+
 # Half of the usual number: there are many properties, and every run draws other examples.
 settings.register_profile("suite", max_examples=50)
 settings.load_profile(os.environ.get("STRATA_HYPOTHESIS", "suite"))
@@ -28,8 +31,10 @@ settings.load_profile(os.environ.get("STRATA_HYPOTHESIS", "suite"))
 STRATA = Path(sys.executable).parent / "strata"
 SMALL = {"CORTEX_BALLAST_MB": "1", "CORTEX_DISK_LOW_WATER_MB": "16"}
 OBSERVED_AT = "2026-05-13T15:42:00Z"
-_ANSWER_S = 30.0
-_EXIT_S = 20.0
+_ANSWER_S = limits.WAIT_MS_MAX / 1000 + 30.0
+_EXIT_S = 60.0
+_TRUE_S = 120.0
+_LOOK_S = 0.05
 
 _numbers = itertools.count(1)
 
@@ -50,8 +55,12 @@ class Server:
 
     def client(self, **options: Any) -> httpx.Client:
         """A client of this server; the caller closes it."""
+        hooks = options.pop("event_hooks", {})
+        hooks = hooks | {"request": [_wait_long, *hooks.get("request", [])]}
         # Plain HTTP: without `verify` no certificates are loaded, which costs more than most tests.
-        return httpx.Client(base_url=self.url, timeout=_ANSWER_S, verify=False, **options)
+        return httpx.Client(
+            base_url=self.url, timeout=_ANSWER_S, verify=False, event_hooks=hooks, **options
+        )
 
     def stop(self) -> int:
         """Ask it to end, as an operator would; its exit code."""
@@ -68,6 +77,17 @@ class Server:
         assert self.process.stdout is not None
         self.process.stdout.close()
         return code
+
+
+def _wait_long(request: httpx.Request) -> None:
+    """Whoever waits for a stage waits as long as one may, unless it says how long.
+
+    A machine may be busy, and ten seconds, which a caller gets unasked, are not always enough.
+    """
+    asked = request.url.params
+    waits = "wait" in asked or request.url.path == "/v1/admin/flush-views"
+    if waits and "wait_ms" not in asked:
+        request.url = request.url.copy_add_param("wait_ms", limits.WAIT_MS_MAX)
 
 
 def _start(data: Path, flags: tuple[str, ...], environment: dict[str, str]) -> Server:
@@ -118,6 +138,22 @@ def run_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     yield run
     for running in started:
         running.stop()
+
+
+@pytest.fixture(scope="session")
+def eventually() -> Callable[..., Any]:
+    """Look again until it is right or much time has passed: `eventually(look, right)`.
+
+    It gives what was seen last, whether right or not: what the test says of it names what is wrong.
+    """
+
+    def look_again(look: Callable[[], Any], right: Callable[[Any], bool] = bool) -> Any:
+        end = time.monotonic() + _TRUE_S
+        while not right(found := look()) and time.monotonic() < end:
+            time.sleep(_LOOK_S)
+        return found
+
+    return look_again
 
 
 @pytest.fixture
