@@ -25,7 +25,7 @@ def test_the_first_session_runs_as_written(run_server):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     stages = re.findall(r"^event: (\w+)", done.stdout, re.MULTILINE)

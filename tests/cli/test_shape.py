@@ -167,7 +167,7 @@ def test_an_interrupt_is_an_exit_code_of_its_own(strata):
         with silent.accept()[0] as heard:
             heard.recv(1)  # it has asked, and waits for the answer
             asking.send_signal(signal.SIGINT)
-            _, said = asking.communicate(timeout=60)
+            _, said = asking.communicate(timeout=240)
 
     assert 130 == asking.returncode, said
     assert "Traceback" not in said

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-_RUN_S = 60
+_RUN_S = 240
 
 
 def run(name, *arguments, said=""):

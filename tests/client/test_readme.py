@@ -24,7 +24,7 @@ def test_a_snippet_runs(snippet, server, scope, tmp_path):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 

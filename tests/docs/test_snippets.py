@@ -33,7 +33,7 @@ PAGES = sorted(
 )
 EXTRAS = {"docs/howto/frameworks.md": ("langchain_core", "llama_index.core")}
 """What a page needs beyond the development tools; scripts/test installs it."""
-_SHELL_S = 120
+_SHELL_S = 240
 _CARRIED = """set -a; [ -f .exports ] && . ./.exports; set +a
 {code}
 export -p > .exports"""

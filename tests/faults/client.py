@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 Address = tuple[str, int]
 
-ANSWER_S_MAX = 30.0
+ANSWER_S_MAX = 120.0
 """A server that says nothing for so long hangs: that is a failure of its own, not an outcome."""
 
 _BROKEN = (ConnectionError, asyncio.IncompleteReadError, OSError)

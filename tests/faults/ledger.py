@@ -235,6 +235,6 @@ async def audit(address: Address, ledger: Ledger, *, fully: bool = False) -> Aud
 
 async def flush_views(address: Address) -> None:
     """Wait until every view has caught up with the log."""
-    answer = await ask(address, "POST", "/v1/admin/flush-views", b"{}")
+    answer = await ask(address, "POST", "/v1/admin/flush-views?wait_ms=60000", b"{}")
     assert answer.status == 200, answer
     assert not answer.json().get("_partial"), answer

@@ -14,8 +14,8 @@ from typing import Self
 from tests.faults.client import Address
 
 ROOT = Path(__file__).resolve().parents[2]
-START_S_MAX = 60.0
-STOP_S_MAX = 60.0
+START_S_MAX = 120.0
+STOP_S_MAX = 120.0
 _DEFAULTS = {"CORTEX_BALLAST_MB": "0", "CORTEX_DISK_LOW_WATER_MB": "1"}
 # 1 is PR_SET_PDEATHSIG: a test that is killed must not leave a server behind.
 _DIE_WITH_PARENT = "import ctypes, signal; ctypes.CDLL(None).prctl(1, signal.SIGKILL)"
@@ -149,7 +149,7 @@ def strata(*arguments: object, settings: Mapping[str, str] | None = None) -> tup
         capture_output=True,
         env=environment(settings),
         cwd=ROOT,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     return found.returncode, found.stdout.decode(), found.stderr.decode()

@@ -23,7 +23,7 @@ from tests.faults.ledger import Ledger, bulk, flush_views, single
 from tests.faults.server import ROOT, Refused, Server, environment, strata
 
 EVENT_COUNT = 240
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 120.0
 NAMED = re.compile(r"\.log|\.sst|MANIFEST|anchors|entry \d+|entries|key of|family")
 """What a refusal must say: a file, an entry, or what of it is gone."""
 

@@ -62,7 +62,7 @@ def write(folder: Path, name: str, instants: list[int]) -> list[tuple[int, str, 
         capture_output=True,
         env=environment(),
         cwd=ROOT,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert 0 == child.returncode, child.stderr.decode()

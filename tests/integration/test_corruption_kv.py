@@ -63,7 +63,7 @@ def write_and_die(path: Path, stage: str) -> Path:
         [sys.executable, "-c", WRITER, str(path), stage],
         env={**os.environ, "PYTHONPATH": str(root)},
         capture_output=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert child.returncode == -signal.SIGKILL, child.stderr.decode()

@@ -66,7 +66,7 @@ def on_a_loop(test):
 
 async def until(is_so, pause_s=0.02):
     """Wait until something is so."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(240):
         while not is_so():  # noqa: ASYNC110 - nothing here tells when
             await asyncio.sleep(pause_s)
 

@@ -33,9 +33,8 @@ def test_a_killed_import_is_run_on(run_server, tmp_path):
     with first.client() as client:
         started = client.post("/v1/import/jsonl", json={"source": {"inline": lines()}})
         import_id = started.json()["import_id"]
-        while state_of(client, import_id)["processed"] == 0:
+        while (half := state_of(client, import_id))["processed"] == 0:
             time.sleep(0.005)
-        half = state_of(client, import_id)
     first.kill()
     second = run_server(tmp_path / "data")
     with second.client() as client:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-WAIT_S = 20.0
+WAIT_S = 120.0
 FACT = {
     "subject": "Acme",
     "predicate": "has_seat_count",

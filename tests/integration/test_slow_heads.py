@@ -10,7 +10,7 @@ from tests.faults.server import Server
 
 TURNED_DOWN = """
 from schemas import limits
-limits.HEAD_READ_S_MAX = 0.3
+limits.HEAD_READ_S_MAX = 1.0
 """
 WHOLE = b"GET /v1/admin/version HTTP/1.1\r\nHost: x\r\n\r\n"
 HALF = WHOLE[:-4]
@@ -24,7 +24,7 @@ def address(tmp_path_factory: pytest.TempPathFactory):
 
 
 def opened(address):
-    return socket.create_connection(address, timeout=30)
+    return socket.create_connection(address, timeout=120)
 
 
 def answer_on(line):
@@ -74,7 +74,7 @@ def test_a_slow_answer_is_not_cut_off(address):
     with opened(address) as line:
         line.sendall(b"GET /v1/lifecycle/stream HTTP/1.1\r\nHost: x\r\n\r\n")
         assert answer_on(line).startswith(b"HTTP/1.1 200")
-        line.settimeout(1.0)
+        line.settimeout(2.0)
         with pytest.raises(TimeoutError):
             while line.recv(65536):
                 pass

@@ -123,7 +123,7 @@ async def read_slowly(server: Server, stream: Stream) -> list[Frame]:
     async for frame in stream.frames():
         frames.append(frame)
         if len(frames) % 50 == 0:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.5)
     return frames
 
 

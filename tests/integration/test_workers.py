@@ -34,7 +34,7 @@ from engine.work.wire import Beat, Given, Take, Taken, encode, redis_name
 ROOT = Path(__file__).resolve().parents[2]
 STRATA = Path(sys.executable).parent / "strata"
 TOKEN = "a token that nobody guesses"
-WAIT_S = 60.0
+WAIT_S = 120.0
 ROWS = 1300
 SCOPE = "org:worked"
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"

@@ -16,7 +16,7 @@ from api.issuer.store import Store
 
 COMMAND = Path(sys.executable).with_name("cortex-auth-ref")
 ISSUER = "https://auth.acme.com/<cortexdb>"
-_EXIT_S = 20.0
+_EXIT_S = 60.0
 
 
 @pytest.fixture

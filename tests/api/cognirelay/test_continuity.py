@@ -16,7 +16,7 @@ from schemas import limits
 UPSERT = "/v1/continuity/upsert"
 READ = "/v1/continuity/read"
 LISTS, ENTRIES, CHARS = limits.CAPSULE_LISTS, limits.CAPSULE_ENTRIES, limits.CAPSULE_CHARS
-FOUND_S = 20.0
+FOUND_S = 120.0
 
 
 def ago(seconds: int) -> str:

@@ -155,7 +155,7 @@ def test_the_command_refuses_what_cannot_be(tmp_path, flags, said):
     known.write_text("[]", encoding="utf-8")
     given = [str(known) if flag == "FILE" else flag for flag in flags]
     command = [BIN / "strata", "serve", "--data", tmp_path / "data", "--port", "0", *given]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
 
     assert 0 != done.returncode
     assert said in " ".join(done.stderr.split())

@@ -10,7 +10,7 @@ import pytest
 from api.v1 import ENDPOINTS
 from schemas.ids import parse_id
 
-WAIT_S_MAX = 30.0
+WAIT_S_MAX = 120.0
 _names = itertools.count(1)
 
 

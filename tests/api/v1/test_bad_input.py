@@ -602,7 +602,7 @@ def test_an_actor_that_is_none(refused, envelope, actor):
 # ── sizes and time, by hand ──────────────────────────────────────────────────────────────────
 
 
-def talk(server, *parts, timeout_s=30.0, half_close=False):
+def talk(server, *parts, timeout_s=120.0, half_close=False):
     """Send bytes as they are, and read what comes back until the server closes or falls silent."""
     with socket.create_connection(server.address, timeout=timeout_s) as connection:
         for part in parts:
@@ -715,7 +715,7 @@ def test_a_body_that_does_not_arrive(server, head):
     """408 after the deadline, whoever is slow: it holds no place for ever."""
     before = head()
     half = b'{"scope": "org:a'
-    with socket.create_connection(server.address, timeout=30) as idle:
+    with socket.create_connection(server.address, timeout=120) as idle:
         idle.sendall(request_head("/v1/experience", "Content-Length: 100"))
         answer = talk(server, request_head("/v1/experience", "Content-Length: 100"), half)
         silent = idle.recv(65536)

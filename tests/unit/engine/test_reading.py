@@ -110,8 +110,8 @@ def test_those_who_wait_for_a_dead_reader_are_told():
     reader = Reader()
     reader._process.kill()
     with pytest.raises((ReaderGone, OSError)):
-        reader.submit([]).result(timeout=30)
-        reader.submit([]).result(timeout=30)
+        reader.submit([]).result(timeout=120)
+        reader.submit([]).result(timeout=120)
     reader.close()
 
 
@@ -123,7 +123,7 @@ async def test_extraction_is_the_same_there_and_here(rig):
         entries = [engine.entry_of(row) for row in rows]
         reader = Reader()
         tasks = engine.entries.words(rows)
-        there = await asyncio.to_thread(lambda: reader.submit(tasks).result(timeout=60))
+        there = await asyncio.to_thread(lambda: reader.submit(tasks).result(timeout=240))
         reader.close()
 
         assert {entry.id: extract(entry) for entry in entries if entry.envelope} == there

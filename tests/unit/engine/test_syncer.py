@@ -7,7 +7,7 @@ import pytest
 from engine.state.kv import StoreWriteFailed
 from engine.state.syncer import Syncer
 
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 class Disk:
