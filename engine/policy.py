@@ -124,6 +124,23 @@ TRAVERSALS: Final = {"holistic": "scope.read.holistic", "descend": "scope.read.d
 """Views that leave the scope they are asked of, and what that takes."""
 
 
+_DOCUMENTS: Final = frozenset({"policies", "actor_policies"})
+_DECIDING: Final = _DOCUMENTS | {"scopes"}
+"""Tables whose rows can change a decision; who belongs to a scope is in the last of them."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """What bears on an actor's decisions whatever the scope: documents above scopes, and its own.
+
+    A tenant that has no number yet has no documents of its own; its first one clears what is
+    remembered.
+    """
+
+    tenant_no: int | None
+    above: list[Tier]
+    own: list[Tier]
+
+
 class Policies:
     """The documents of every tier, remembered until control state changes."""
 
@@ -132,19 +149,26 @@ class Policies:
         self._inline = inline
         self._names = names
         self._decisions: dict[tuple[str, str, str, str | None], Decision] = {}
+        self._standing: dict[tuple[str, str], Standing] = {}
         self._admitted: set[tuple[str, str, str, str]] = set()
         self._levels: dict[int, Levels] = {}
         self._body_bytes: dict[str, bool] = {}
         self.epoch = 0
 
     def changed(self, pending: Mapping[tuple[int, str, bytes], Any]) -> None:
-        """Control rows were written: what was remembered may no longer hold."""
-        if not pending:
+        """Control rows were written: what was remembered may no longer hold.
+
+        Most batches write none: a document of a surface or a cancellation decides nothing.
+        """
+        tables = {table for _, table, _ in pending}
+        if not tables & _DECIDING:
             return
         self.epoch += 1
-        self._decisions.clear()
         self._admitted.clear()
-        self._body_bytes.clear()
+        if tables & _DOCUMENTS:
+            self._decisions.clear()
+            self._standing.clear()
+            self._body_bytes.clear()
         for (tenant_no, table, _), row in pending.items():
             if table == "scopes" and tenant_no in self._levels:
                 if isinstance(row, ScopeRow):
@@ -159,6 +183,7 @@ class Policies:
         if found is None:
             if len(self._decisions) > _REMEMBERED_MAX:
                 self._decisions.clear()
+                self._standing.clear()
                 self._admitted.clear()
             tiers = self.tiers(caller.tenant, caller.actor, scope)
             found = self._decisions[place] = decide(capability, tiers, self.preset.name)
@@ -174,21 +199,27 @@ class Policies:
 
     def tiers(self, tenant: str, actor: str, scope: str | None) -> list[Tier]:
         """Every document that bears on a decision, widest first."""
-        found = [Tier("deployment", self.deployment())]
+        standing = self._standing.get((tenant, actor))
+        if standing is None:
+            standing = self._standing[tenant, actor] = self._stand(tenant, actor)
+        found = [*standing.above]
+        if standing.tenant_no is not None and scope:
+            for path in reversed(ancestors(scope)):
+                document = self.scope_document(standing.tenant_no, path)
+                if document is not None:
+                    found.append(Tier("scope", document))
+        return [*found, *standing.own]
+
+    def _stand(self, tenant: str, actor: str) -> "Standing":
+        above = [Tier("deployment", self.deployment())]
         tenant_no = self._names.known(TENANT, 0, tenant)
         if tenant_no is None:
-            return found
+            return Standing(None, above, [])
         row = self._inline.get(tenant_no, "policies", TENANT_KEY)
         if row is not None:
-            found.append(Tier("tenant", row.document))
-        for path in reversed(ancestors(scope)) if scope else ():
-            document = self.scope_document(tenant_no, path)
-            if document is not None:
-                found.append(Tier("scope", document))
+            above.append(Tier("tenant", row.document))
         own = self.actor_document(tenant_no, actor)
-        if own is not None:
-            found.append(Tier("actor", own))
-        return found
+        return Standing(tenant_no, above, [] if own is None else [Tier("actor", own)])
 
     def deployment(self) -> PolicyDocument:
         """The preset, or what an operator set in its place."""

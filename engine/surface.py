@@ -194,14 +194,16 @@ class _Deciding:
                 policy.require(self._engine, caller, "scope.write", row.scope)
         for write, before in zip(outcome.writes, replaced, strict=True):
             self._put(desk, write, before, held.now)
-        mute = [held.get(write.kind, write.key) for write in outcome.writes if not write.words]
+        rows = [held.get(write.kind, write.key) for write in outcome.writes]
+        written = [row for row in rows if row is not None]
+        words = [write.words for write in outcome.writes]
+        mute = [row for row, said in zip(written, words, strict=True) if not said]
         for row in (*replaced, *mute):
             if row is not None:
                 self._withdraw(desk, tenant_no, row)
         scope = outcome.writes[0].scope if outcome.writes else next(iter(change.scopes), None)
         desk.audit(caller, self._decision, About(status=200, scope=scope))
-        written = [held.get(write.kind, write.key) for write in outcome.writes]
-        return Changed(outcome.answer, [row for row in written if row is not None])
+        return Changed(outcome.answer, written)
 
     def _put(self, desk: Desk, write: Write, before: Document | None, now: datetime) -> None:
         surface, version = self._change.surface, 1 if before is None else before.version + 1

@@ -42,6 +42,7 @@ ACTIVE_MISSING: Final = "continuity_active_missing"
 FALLBACK_USED: Final = "continuity_fallback_used"
 FALLBACK_MISSING: Final = "continuity_fallback_missing"
 _STALE_DAYS: Final = 90
+_AS_GIVEN: Final = ("capsule", "session_end_snapshot")
 _NOT_FOUND: Final = "Continuity capsule not found"
 
 Asked = Mapping[str, Any]
@@ -124,15 +125,17 @@ def _sha256(capsule: Capsule) -> str:
 
 async def _upsert(call: Call) -> Reply:
     need(call, "write:projects")
-    asked = shapes.UPSERT.filled(call.body) | {"capsule": call.body["capsule"]}
-    asked["session_end_snapshot"] = call.body.get("session_end_snapshot")
+    # What is absent from a capsule or a snapshot means something: they are taken as they came.
+    asked = shapes.UPSERT.filled({k: v for k, v in call.body.items() if k not in _AS_GIVEN})
+    asked |= {name: call.body.get(name) for name in _AS_GIVEN}
     given = capsules.check_request(asked)
     subject = subject_of(asked)
 
     def decide(held: Held) -> Outcome:
         stored = _stored(held, subject)
         capsule, done = capsules.upserted(asked, given, stored)
-        is_same = stored is not None and canonical(stored) == canonical(capsule)
+        # Python calls 1 and True equal, JSON does not.
+        is_same = stored == capsule and canonical(stored) == canonical(capsule)
         if stored is not None and not is_same:
             capsules.check_conflict(capsule["updated_at"], stored)
         answer = (capsule, done, stored is None, stored is not None and not is_same)

@@ -22,7 +22,8 @@ class Names:
 
     def __init__(self, kv: KV, secret: bytes) -> None:
         self._kv = kv
-        self._secret = hmac.digest(secret, b"strata names", "sha256")
+        # Keyed once: a fresh HMAC for every name costs more, and lets go of the interpreter.
+        self._keyed = hmac.new(hmac.digest(secret, b"strata names", "sha256"), digestmod="sha256")
         self._numbers: dict[tuple[bytes, int, str], int] = {}
         self._names: dict[tuple[bytes, int, int], str] = {}
         self._last: dict[tuple[bytes, int], int] = {}
@@ -112,8 +113,9 @@ class Names:
         return _number(tenant_no) + kind
 
     def _name_key(self, kind: bytes, tenant_no: int, name: str) -> bytes:
-        digest = hmac.digest(self._secret, kind + _number(tenant_no) + name.encode(), "sha256")
-        return self._prefix(kind, tenant_no) + digest[:16]
+        keyed = self._keyed.copy()
+        keyed.update(kind + _number(tenant_no) + name.encode())
+        return self._prefix(kind, tenant_no) + keyed.digest()[:16]
 
     def _number_key(self, kind: bytes, tenant_no: int, number: int) -> bytes:
         return self._prefix(kind.upper(), tenant_no) + _number(number)

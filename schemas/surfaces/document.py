@@ -1,5 +1,6 @@
 """What does a surface keep under a key?  A versioned value (DESIGN §1, ADR 0029)."""
 
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     event_id: str
 
 
+@lru_cache(maxsize=256)
 def kind_place(surface: str, kind: str) -> bytes:
     """Where all documents of a kind lie together."""
     return sha256(f"{surface}/{kind}".encode()).digest()[:_KIND_BYTES]

@@ -100,6 +100,9 @@ class Text(Shape):
         return {"type": "string"} | {name: n for name, n in bounds.items() if n is not None}
 
 
+_ANY_TEXT: Final = Text()
+
+
 @dataclass(frozen=True)
 class Choice(Shape):
     """One of these words."""
@@ -219,7 +222,10 @@ class Items(Shape):
             most = f"{_count(self.max, 'item')} after validation, not {len(value)}"
             wrong.append(Complaint("too_long", loc, f"List should have at most {most}"))
             return value
-        read = [self.of.read(item, (*loc, at), wrong) for at, item in enumerate(value)]
+        if self.of == _ANY_TEXT and all(type(item) is str for item in value):
+            read = [*value]
+        else:
+            read = [self.of.read(item, (*loc, at), wrong) for at, item in enumerate(value)]
         if len(wrong) == before and len(value) < self.min:
             least = f"{_count(self.min, 'item')} after validation, not {len(value)}"
             wrong.append(Complaint("too_short", loc, f"List should have at least {least}"))
@@ -284,6 +290,12 @@ class Model(Shape):
     check: Check | None = None
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Other names under which a field is taken too."""
+    parts: tuple[tuple[str, Shape, Any], ...] = field(init=False, compare=False, repr=False)
+    """Name, shape and default of each field: taken apart once, not for every body."""
+
+    def __post_init__(self) -> None:
+        parts = tuple((name, *_split(declared)) for name, declared in self.fields.items())
+        object.__setattr__(self, "parts", parts)
 
     def read(self, value: Any, loc: Loc, wrong: list[Complaint]) -> Any:
         """The fields that were given, under their own names."""
@@ -291,10 +303,11 @@ class Model(Shape):
             msg = "Input should be a valid dictionary or object to extract fields from"
             wrong.append(Complaint("model_attributes_type", loc, msg))
             return value
-        given = {self.aliases.get(name, name): item for name, item in value.items()}
+        given = value
+        if self.aliases:
+            given = {self.aliases.get(name, name): item for name, item in value.items()}
         before, read = len(wrong), dict[str, Any]()
-        for name, declared in self.fields.items():
-            shape, default = _split(declared)
+        for name, shape, default in self.parts:
             if name in given:
                 read[name] = shape.read(given[name], (*loc, name), wrong)
             elif default is REQUIRED:
@@ -314,8 +327,7 @@ class Model(Shape):
     def filled(self, value: dict[str, Any]) -> dict[str, Any]:
         """With the defaults of what was not given, all the way down, in the order declared."""
         full: dict[str, Any] = {}
-        for name, declared in self.fields.items():
-            shape, default = _split(declared)
+        for name, shape, default in self.parts:
             if name in value:
                 full[name] = _filled(shape, value[name])
             elif default not in (REQUIRED, ABSENT):
@@ -325,8 +337,7 @@ class Model(Shape):
     def stored(self, value: dict[str, Any]) -> dict[str, Any]:
         """As it is kept: with its defaults, and without what is null."""
         kept: dict[str, Any] = {}
-        for name, declared in self.fields.items():
-            shape, default = _split(declared)
+        for name, shape, default in self.parts:
             if name in value:
                 if value[name] is not None:
                     kept[name] = _stored(shape, value[name])
@@ -336,12 +347,11 @@ class Model(Shape):
 
     def schema(self) -> dict[str, Any]:
         """An object, closed where it is closed."""
-        split = {name: _split(declared) for name, declared in self.fields.items()}
-        required = [name for name, (_, default) in split.items() if default is REQUIRED]
+        required = [name for name, _, default in self.parts if default is REQUIRED]
         made: dict[str, Any] = {
             "type": "object",
             "title": self.name,
-            "properties": {name: _described(*found) for name, found in split.items()},
+            "properties": {name: _described(shape, default) for name, shape, default in self.parts},
         }
         if required:
             made["required"] = required
@@ -368,7 +378,7 @@ def _filled(shape: Shape, value: Any) -> Any:
     if isinstance(shape, Model):
         return shape.filled(value)
     if isinstance(shape, Items):
-        return [_filled(shape.of, item) for item in value]
+        return _each(_filled, shape.of, value)
     return value
 
 
@@ -378,8 +388,13 @@ def _stored(shape: Shape, value: Any) -> Any:
     if isinstance(shape, Model):
         return shape.stored(value)
     if isinstance(shape, Items):
-        return [_stored(shape.of, item) for item in value]
+        return _each(_stored, shape.of, value)
     return value
+
+
+def _each(read: Callable[[Shape, Any], Any], shape: Shape, items: list[Any]) -> list[Any]:
+    """A new list of what is read of each item; sentences are what they are."""
+    return [*items] if isinstance(shape, Text) else [read(shape, item) for item in items]
 
 
 def _count(number: int, noun: str) -> str:

@@ -4,7 +4,6 @@ Pure: the capsule that is stored and what was asked give the capsule to store, o
 capsule is a plain object as it is hashed: defaults filled in, nulls left out.
 """
 
-import copy
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -138,7 +137,7 @@ def check_request(asked: Mapping[str, Any]) -> Capsule:
     slug(asked["subject_id"])
     _check_transition(asked)
     _unmanaged(capsule)
-    check(copy.deepcopy(capsule))
+    check(capsule)
     return capsule
 
 
@@ -170,15 +169,17 @@ def _unmanaged(capsule: Capsule) -> None:
 def upserted(
     asked: Mapping[str, Any], capsule: Capsule, stored: Capsule | None
 ) -> tuple[Capsule, list[str]]:
-    """The capsule to store, and what was brought into plain form."""
-    capsule = copy.deepcopy(capsule)
+    """The capsule to store, made of the one that `check_request` gave, and what was made plain."""
     if stored is not None and utc(capsule["updated_at"], "updated_at") < _moment(stored):
         raise refuse(409, OLDER)
-    if stored is not None and asked.get("merge_mode") == "preserve":
+    is_merged = stored is not None and asked.get("merge_mode") == "preserve"
+    if stored is not None and is_merged:
         _preserve(asked, capsule, loaded(stored))
     done = normalise(capsule)
     _stamp(capsule, stored)
-    check(capsule)
+    if is_merged or done:
+        check(capsule)  # else it is as it was when it was checked
+    check_size(capsule)
     _transition(asked, capsule, stored)
     check_size(capsule)
     return capsule, done

@@ -24,6 +24,7 @@ from schemas.scopes import RegisterRequest
 
 SCOPE = "user:ada"
 EVE = Caller(actor="user:eve", tenant="rival")
+BOB = Caller(actor="user:bob", tenant="acme")
 READER = Caller(actor="user:alice", tenant="acme", capabilities=("scope.read.local",))
 
 
@@ -184,3 +185,21 @@ async def test_policy_is_asked(rig):
         row = read_document(site.engine, READER, at())
 
     assert 1 == row.value
+
+
+async def test_what_policy_said_is_forgotten_only_when_it_may_have_changed(rig):
+    """A document in a scope that is there decides nothing; a registration and a policy may."""
+    async with rig.Site() as site:
+        await site.open()
+        await change_documents(site.engine, rig.ALICE, put({"a": 1}))
+        epochs = [site.engine.policies.epoch]
+        await change_documents(site.engine, rig.ALICE, put({"a": 2}))
+        epochs.append(site.engine.policies.epoch)
+        request = RegisterRequest(path=SCOPE, members=[Member(actor="user:alice", role="owner")])
+        await register_scope(site.engine, rig.ALICE, request)
+        epochs.append(site.engine.policies.epoch)
+
+        with pytest.raises(NotAMember):
+            await change_documents(site.engine, BOB, put({"a": 3}))
+
+    assert epochs[0] == epochs[1] < epochs[2]
