@@ -279,7 +279,7 @@ class Trail:
         if tenant_no not in self._written:
             self._open(tenant_no, keys)
         origin = caller.origin or _NOWHERE
-        stamp_us, now_us = self._stamps.next_us(), self._clock.now_us()
+        now_us, stamp_us = self._clock.now_us(), self._stamps.next_us()
         if stamp_us >= self._quarter_end_us:
             self._quarter = quarter_of(stamp_us)
             self._quarter_end_us = quarter_end_us(self._quarter)

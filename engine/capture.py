@@ -10,13 +10,13 @@ from engine.commit import Desk, encode_body
 from engine.read import entry_state, find_event
 from engine.state.kv import StoreWriteFailed
 from engine.state.names import TENANT
-from projectors.blobs import cited
+from projectors.blobs import cited, cites
 from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import Experience
 from schemas.envelope import BulkRequest, Envelope, checked, full_envelopes, scopes_of
 from schemas.errors import IdempotencyConflict, InvalidEnvelope, WalUnavailable
-from schemas.ids import parse_id
+from schemas.ids import format_id, parse_id
 from schemas.receipts import BulkReceipt, Receipt
 
 if TYPE_CHECKING:
@@ -61,10 +61,11 @@ class Batch(msgspec.Struct, frozen=True):
     places: list[int]
 
 
-class Written(msgspec.Struct, frozen=True):
+class Written(msgspec.Struct, frozen=True, gc=False):
     """Where an experience is, and whether it was there before."""
 
     offset: int
+    raw: bytes
     event_id: str
     scope: str
     replayed: bool
@@ -158,32 +159,30 @@ class Experiences:
         except StoreWriteFailed as error:
             engine.log.fail(f"the vault does not take keys: {error}")
             raise WalUnavailable(reason=engine.log.failure) from error
-        place = (caller.actor.encode(), family.encode())
-        self._sealed = [self._seal(envelope, place) for envelope in envelopes]
-        self.entry_count = len(self._sealed)
-        self.byte_count = sum(len(sealed.encoded) for sealed in self._sealed)
-
-    def _seal(self, envelope: Envelope, place: tuple[bytes, bytes]) -> Sealed:
-        body = Experience(envelope=envelope, batch_id=self._batch.id if self._batch else None)
-        key = envelope.idempotency_key.encode()
-        return Sealed(
-            body,
-            encode_body(body),
-            self._keys.mac(*place, key),
-            self._keys.mac(identity_of(envelope)),
-        )
+        place, batch_id = f"{caller.actor}\0{family}\0", None if batch is None else batch.id
+        mac = self._keys.mac
+        self._sealed: list[Sealed] = []
+        self.entry_count, self.byte_count = len(envelopes), 0
+        for envelope in envelopes:
+            body = Experience(envelope=envelope, batch_id=batch_id)
+            encoded, key = encode_body(body), place + envelope.idempotency_key
+            self._sealed.append(
+                Sealed(body, encoded, mac(key.encode()), mac(identity_of(envelope)))
+            )
+            self.byte_count += len(encoded)
 
     def decide(self, desk: Desk) -> list[Written]:
         """Replay what was written before, refuse a key with another body, write the rest."""
         written = [self._write(desk, at, sealed) for at, sealed in enumerate(self._sealed)]
-        one = written[0] if len(written) == 1 else None
-        event = parse_id("evt", one.event_id) if one is not None else None
+        event = written[0].raw if len(written) == 1 else None
         about = About(status=202, scope=written[0].scope, event=event)
         desk.audit(self._caller, self._decision, about)
         return written
 
     def _require_blobs(self, desk: Desk, at: int, envelope: Envelope) -> None:
         """What an experience cites must be there (001 §8.13), and of this tenant."""
+        if not cites(envelope):
+            return
         for field, blob_id in cited(envelope):
             raw = parse_id("blob", blob_id)
             if raw is None or desk.overlay.get(self._tenant_no, "blobs", raw) is None:
@@ -203,8 +202,9 @@ class Experiences:
                 idem=sealed.idem,
                 body_mac=sealed.body_mac,
             )
-            return Written(entry.offset, entry.event_id, scope, False)
-        event_id = desk.event_id(earlier.offset)
+            return Written(entry.offset, entry.id, entry.event_id, scope, False)
+        raw = desk.event(earlier.offset)
+        event_id = format_id("evt", raw)
         if earlier.body_mac != sealed.body_mac:
             item = f"items[{self._batch.places[at]}]." if self._batch else ""
             key = sealed.body.envelope.idempotency_key
@@ -214,7 +214,7 @@ class Experiences:
                 idempotency_key=key,
                 event_id=event_id,
             )
-        return Written(earlier.offset, event_id, scope, True)
+        return Written(earlier.offset, raw, event_id, scope, True)
 
 
 def _receipt(engine: "Engine", written: Written, status: str, **more: Any) -> Receipt:

@@ -28,9 +28,9 @@ class Stamps:
 
     def next_us(self) -> int:
         """The next stamp. Callers serialise: one owner, or a lock around it."""
-        now = self._wall()
-        self.last_us = now if now > self.last_us else self.last_us + 1
-        return self.last_us
+        now, last = self._wall(), self.last_us
+        self.last_us = stamp = now if now > last else last + 1
+        return stamp
 
 
 class Clock:

@@ -57,7 +57,7 @@ class Proposal(Protocol):
         """Add entries to the desk and answer, or raise an EngineError and add nothing."""
 
 
-class Replay(msgspec.Struct, frozen=True):
+class Replay(msgspec.Struct, frozen=True, gc=False):
     """An idempotency key was used before: where, and with which body."""
 
     offset: int
@@ -76,6 +76,7 @@ class Desk:
         self.audit_rows: list[Pending] = committer.trail.take()
         self.overlay = Overlay(committer.inline.remembering())
         self._keys: dict[tuple[int, bytes], Replay] = {}
+        self._numbers: dict[tuple[str, str, str, str], tuple[int, int, int, int]] = {}
 
     def replayed(self, tenant_no: int, idem: bytes) -> Replay | None:
         """The earlier use of an idempotency key, in the log or in this very batch."""
@@ -89,12 +90,29 @@ class Desk:
         """The number of the caller's tenant, given now if it is new."""
         return self._committer.names.number(TENANT, 0, caller.tenant)
 
-    def event_id(self, offset: int) -> str:
-        """The event id at an offset, in the log or in this batch."""
+    def event(self, offset: int) -> bytes:
+        """The sixteen bytes of the event at an offset, in the log or in this batch."""
         if offset >= self.first:
-            return self.entries[offset - self.first].event_id
-        header = next(self._committer.log.headers(offset, offset + 1))[0]
-        return format_id("evt", header.id)
+            return self.entries[offset - self.first].id
+        return next(self._committer.log.headers(offset, offset + 1))[0].id
+
+    def _numbered(self, caller: Caller, body: Body) -> tuple[str, str, tuple[int, int, int, int]]:
+        """The scopes of an entry, and the numbers of its tenant, its scopes and its actor."""
+        tenant, actor, scope, into = (
+            caller.tenant,
+            caller.actor,
+            scope_of(body),
+            into_scope_of(body),
+        )
+        found = self._numbers.get((tenant, actor, scope, into))
+        if found is None:
+            names = self._committer.names
+            tenant_no = names.number(TENANT, 0, tenant)
+            scope_no = names.number(SCOPE, tenant_no, scope) if scope else 0
+            into_no = names.number(SCOPE, tenant_no, into) if into else 0
+            found = (tenant_no, scope_no, into_no, names.number(ACTOR, tenant_no, actor))
+            self._numbers[tenant, actor, scope, into] = found
+        return scope, into, found
 
     def add(
         self,
@@ -109,8 +127,8 @@ class Desk:
         made = self._committer
         recorded_us = made.stamps.next_us()
         raw = uuid7(recorded_us, made.clock.entropy())
-        tenant_no = made.names.number(TENANT, 0, caller.tenant)
-        scope, into = scope_of(body), into_scope_of(body)
+        scope, into, numbers = self._numbered(caller, body)
+        tenant_no, scope_no, into_no, actor_no = numbers
         entry = Entry(
             offset=self.first + len(self.drafts),
             id=raw,
@@ -118,13 +136,13 @@ class Desk:
             tenant=caller.tenant,
             tenant_no=tenant_no,
             scope=scope,
-            scope_no=made.names.number(SCOPE, tenant_no, scope) if scope else 0,
+            scope_no=scope_no,
             caller=caller.actor,
             recorded_at=from_us(recorded_us),
             kind=KINDS[type(body)],
             body=body,
             into_scope=into,
-            into_scope_no=made.names.number(SCOPE, tenant_no, into) if into else 0,
+            into_scope_no=into_no,
         )
         fold_inline(entry, made.inline.projectors, self.overlay)
         self.entries.append(entry)
@@ -132,8 +150,8 @@ class Desk:
             Draft(
                 id=raw,
                 tenant_no=tenant_no,
-                scope_no=entry.scope_no,
-                actor_no=made.names.number(ACTOR, tenant_no, caller.actor),
+                scope_no=scope_no,
+                actor_no=actor_no,
                 kind=entry.kind,
                 schema_version=SCHEMA_VERSION,
                 recorded_us=recorded_us,

@@ -1,6 +1,6 @@
 """Which blobs does a tenant hold, and which scopes speak of them?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import UNSET
@@ -44,6 +44,12 @@ def use_scope(key: bytes) -> int:
     return int.from_bytes(key[16:20], "big")
 
 
+def cites(envelope: Envelope) -> bool:
+    """Whether an experience cites any blob; most do not."""
+    content = envelope.content
+    return content.media is not UNSET or isinstance(content, BlobContent)
+
+
 def cited(envelope: Envelope) -> Iterator[tuple[str, str]]:
     """(field, blob id) of every blob an experience cites."""
     content = envelope.content
@@ -54,11 +60,16 @@ def cited(envelope: Envelope) -> Iterator[tuple[str, str]]:
             yield f"content.media[{at}].blob_id", media.blob_id
 
 
-def project(entry: Entry, view: View) -> Iterator[Change]:
+def project(entry: Entry, view: View) -> Iterable[Change]:
     """What one entry changes about blobs."""
+    body = entry.body
+    if isinstance(body, Experience):
+        return _uses(entry, body.envelope) if cites(body.envelope) else ()
+    return _commanded(entry, view)
+
+
+def _commanded(entry: Entry, view: View) -> Iterator[Change]:
     match entry.body:
-        case Experience(envelope=envelope):
-            yield from _uses(entry, envelope)
         case Directive(command=StoreBlob() as stored):
             yield from _stored(entry, stored)
         case Directive(command=DropBlob(blob_id=blob_id)):

@@ -1,6 +1,6 @@
 """Which scopes exist, what does policy say, what was cancelled, parked, revoked?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
 import msgspec
@@ -88,6 +88,7 @@ class RevokedRow(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+_EXPERIENCE = KINDS[Experience]
 DEPLOYMENT_KEY = b"deployment"
 TENANT_KEY = b"tenant"
 
@@ -112,14 +113,15 @@ def park_key(projector: str, offset: int) -> bytes:
     return projector.encode() + b"\0" + offset.to_bytes(8, "big")
 
 
-def project(entry: Entry, view: View) -> Iterator[Change]:
+def project(entry: Entry, view: View) -> Iterable[Change]:
     """Control state that follows from one entry."""
+    # Of an erased experience the header still says who wrote where first: the scope was theirs, and
+    # stays so.
+    return _registration(entry, view) if entry.kind == _EXPERIENCE else _commanded(entry, view)
+
+
+def _commanded(entry: Entry, view: View) -> Iterator[Change]:
     match entry.body:
-        case Experience():
-            yield from _registration(entry, view)
-        case None if entry.kind == KINDS[Experience]:
-            # Its header still says who wrote where first: the scope was theirs, and stays so.
-            yield from _registration(entry, view)
         case Directive(command=Cancel() as cancel):
             yield _cancellation(entry, cancel)
         case Directive(command=Park() as park):
@@ -208,10 +210,10 @@ def _policy_change(entry: Entry, change: SetPolicy, view: View) -> Iterator[Chan
     yield Put(table="policies", key=key, value=row)
 
 
-def _registration(entry: Entry, view: View) -> Iterator[Change]:
+def _registration(entry: Entry, view: View) -> tuple[Change, ...]:
     key = scope_key(entry.scope_no)
     if view.get("scopes", key) is not None:
-        return
+        return ()
     row = ScopeRow(
         path=entry.scope,
         members=[Member(actor=entry.caller, role="owner")],
@@ -219,7 +221,7 @@ def _registration(entry: Entry, view: View) -> Iterator[Change]:
         created_at=entry.recorded_at,
         created_by=entry.event_id,
     )
-    yield Put(table="scopes", key=key, value=row)
+    return (Put(table="scopes", key=key, value=row),)
 
 
 def _cancellation(entry: Entry, cancel: Cancel) -> Change:

@@ -4,7 +4,7 @@ Rows are sets keyed by ids and never counts: an erased payload adds nothing on r
 directive takes away must be the same whether it was ever there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -65,14 +65,24 @@ class HoldRow(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-def project(entry: Entry, view: View) -> Iterator[Change]:
+def project(entry: Entry, view: View) -> Iterable[Change]:
     """What one entry says about forgetting, or adds to what would have to be forgotten."""
+    body = entry.body
+    if isinstance(body, Experience):
+        preceded_by = body.envelope.context.preceded_by
+        return _cited(entry, preceded_by) if preceded_by else ()
+    return _commanded(entry, view)
+
+
+def _cited(entry: Entry, preceded_by: list[str]) -> Iterator[Change]:
+    for event_id in dict.fromkeys(preceded_by):
+        raw = parse_id("evt", event_id)
+        if raw is not None:
+            yield Put(table="cited", key=raw + entry.id, value=Mark())
+
+
+def _commanded(entry: Entry, view: View) -> Iterator[Change]:
     match entry.body:
-        case Experience(envelope=envelope):
-            for event_id in dict.fromkeys(envelope.context.preceded_by):
-                raw = parse_id("evt", event_id)
-                if raw is not None:
-                    yield Put(table="cited", key=raw + entry.id, value=Mark())
         case Annotation(about=about, output=output):
             # What a model writes of a concept says something of every event behind it.
             raw = _concept_of(output) or parse_id("evt", about)

@@ -390,12 +390,9 @@ def scope_of(body: Body) -> str:
 
 def envelope_of(body: Body | None) -> Envelope | None:
     """The envelope an entry speaks for: its own, or that of the event a model has read."""
-    match body:
-        case Experience(envelope=envelope):
-            return envelope
-        case Annotation(frame=frame):
-            return frame
-    return None
+    if isinstance(body, Experience):
+        return body.envelope
+    return body.frame if isinstance(body, Annotation) else None
 
 
 def into_scope_of(body: Body | None) -> str:

@@ -1,6 +1,7 @@
 """What does a client post?  The experience envelope (001 §3.5), closed where the seed closes it."""
 
 from collections.abc import Iterator
+from datetime import UTC
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -301,21 +302,28 @@ def checked(envelope: Envelope, at: str = "") -> Envelope:
 
     The log keeps instants, not zones: what projectors see at capture is what replay will see.
     """
-    for name, actor in (("observed_actor", envelope.observed_actor), ("subject", envelope.subject)):
-        if actor is not None and actor.type not in (None, actor.id.partition(":")[0]):
-            reason = f"type {actor.type!r} is not the type of id {actor.id!r}"
-            raise InvalidEnvelope(field=f"{at}{name}.type", reason=reason)
+    if envelope.observed_actor is not None:
+        _check_type(envelope.observed_actor, at, "observed_actor")
+    if envelope.subject is not None:
+        _check_type(envelope.subject, at, "subject")
     for field, value in _free_json(envelope):
         check_free_json(value, f"{at}{field}")
     context = envelope.context
-    observed_at = as_utc(context.observed_at, f"{at}context.observed_at")
     upstream = context.source_recorded_at
+    if context.observed_at.tzinfo is UTC and (upstream is None or upstream.tzinfo is UTC):
+        return envelope
+    observed_at = as_utc(context.observed_at, f"{at}context.observed_at")
     if upstream is not None:
         upstream = as_utc(upstream, f"{at}context.source_recorded_at")
-    if observed_at is context.observed_at and upstream is context.source_recorded_at:
-        return envelope
     context = msgspec.structs.replace(context, observed_at=observed_at, source_recorded_at=upstream)
     return msgspec.structs.replace(envelope, context=context)
+
+
+def _check_type(actor: Actor, at: str, name: str) -> None:
+    """A type that is stated must be that of the id."""
+    if actor.type is not None and not actor.id.startswith(actor.type + ":"):
+        reason = f"type {actor.type!r} is not the type of id {actor.id!r}"
+        raise InvalidEnvelope(field=f"{at}{name}.type", reason=reason)
 
 
 def _free_json(envelope: Envelope) -> Iterator[tuple[str, Any]]:
@@ -345,6 +353,8 @@ def check_free_json(value: Any, field: str) -> None:
     for _ in range(limits.JSON_DEPTH_MAX):
         deeper: list[Any] = []
         for node in level:
+            if type(node) is str:
+                continue
             if isinstance(node, dict):
                 deeper.extend(node.values())
             elif isinstance(node, list):

@@ -6,6 +6,7 @@ made: for entries that is the order of the log.
 """
 
 import re
+import struct
 from functools import lru_cache
 from hashlib import sha256
 from typing import Final
@@ -36,14 +37,15 @@ PREFIXES: Final = {
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _TIME_MASK: Final = (1 << 48) - 1
 _RANDOM_MASK: Final = (1 << 62) - 1
+_VARIANT: Final = 0b10 << 62
+_halves = struct.Struct(">QQ").pack
 
 
 def uuid7(instant_us: int, entropy: int) -> bytes:
     """The sixteen bytes of a UUIDv7 for a microsecond since 1970 and 62 bits to tell ids apart."""
     ms, us = divmod(instant_us, 1000)
-    high = ((ms & _TIME_MASK) << 16) | 0x7000 | (us * 4096 // 1000)
-    low = (0b10 << 62) | (entropy & _RANDOM_MASK)
-    return ((high << 64) | low).to_bytes(16, "big")
+    high = (ms & _TIME_MASK) << 16 | 0x7000 | us * 4096 // 1000
+    return _halves(high, _VARIANT | entropy & _RANDOM_MASK)
 
 
 def uuid7_first(instant_us: int) -> bytes:

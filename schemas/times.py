@@ -23,7 +23,7 @@ def to_us(instant: datetime) -> int:
 
 def from_us(microseconds: int) -> datetime:
     """The UTC instant of a microsecond since 1970."""
-    return EPOCH + timedelta(microseconds=microseconds)
+    return EPOCH + timedelta(0, 0, microseconds)
 
 
 def as_utc(instant: datetime, field: str) -> datetime:

@@ -43,10 +43,6 @@ class Directory:
         found = self._kv.scan("scope_log", start, end, reverse=newest_first, limit=limit)
         return [int.from_bytes(key[8:], "big") for key, _ in found]
 
-    def take(self, batch: Batch, header: "Header") -> None:
-        """An entry is written: the rows by which it is found ride with it."""
-        index_header(batch, header)
-
     def leave(self, batch: Batch, header: "Header") -> None:
         """An entry goes; a key that a later entry holds stays that entry's."""
         tenant, place = header.tenant_no.to_bytes(4, "big"), offset_key(header.offset)
@@ -63,7 +59,7 @@ class Directory:
 
 def index_header(batch: Batch, header: "Header") -> None:
     """The rows by which an entry is found; they follow from its header alone."""
-    tenant, place = header.tenant_no.to_bytes(4, "big"), offset_key(header.offset)
+    tenant, place = header.tenant_no.to_bytes(4, "big"), header.offset.to_bytes(8, "big")
     batch.put("ids", tenant + header.id, place)
     if header.scope_no and header.kind == 1:
         batch.put("scope_log", tenant + header.scope_no.to_bytes(4, "big") + place, b"")

@@ -20,10 +20,10 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from engine.state import directory
-from engine.state.directory import Directory
+from engine.state.directory import Directory, index_header
 from engine.state.kv import KV, Batch, CorruptStore, StoreError
 from engine.state.syncer import Syncer
-from engine.state.vault import Vault, commitment, offset_key, payload_key
+from engine.state.vault import Vault, commitment, offset_key
 from schemas import limits
 from schemas.errors import WalUnavailable
 
@@ -257,10 +257,14 @@ class KvLog(Reads):
             raise Fenced(self.written)
         first, chain = self.written + 1, self.chain
         fresh: list[Row] = []
+        # Nonces are random and not the offsets: an offset whose batch was lost in a power cut is
+        # used again, with the same key (docs/adr/0011). The system is asked once for all of them.
+        nonces = os.urandom(_NONCE_BYTES * len(drafts))
         try:
             batch = self._kv.batch()
             for index, draft in enumerate(drafts):
-                row = self._seal(batch, first + index, chain, draft)
+                nonce = nonces[index * _NONCE_BYTES : (index + 1) * _NONCE_BYTES]
+                row = self._seal(batch, first + index, chain, draft, nonce)
                 chain = row.chain
                 fresh.append(row)
             with self._order:
@@ -276,26 +280,23 @@ class KvLog(Reads):
         self._remember(fresh)
         return first
 
-    def _seal(self, batch: Batch, offset: int, previous: bytes, draft: Draft) -> Row:
+    def _seal(self, batch: Batch, offset: int, previous: bytes, draft: Draft, nonce: bytes) -> Row:
         """Encrypt one body and chain its header into the batch."""
-        place = offset_key(offset)
-        tenant = draft.tenant_no.to_bytes(4, "big")
-        key = payload_key(self._vault.tenant(draft.tenant_no), self._vault.take(offset))
-        # The nonce is random and not the offset: an offset whose batch was lost in a power cut
-        # is used again, with the same key (docs/adr/0011).
-        nonce = os.urandom(_NONCE_BYTES)
-        cipher = nonce + AESGCM(key).encrypt(nonce, _pack(draft.body), tenant + draft.id)
+        place, tenant_no, body = offset.to_bytes(8, "big"), draft.tenant_no, draft.body
+        key = self._vault.tenant(tenant_no).derive(self._vault.take(offset))
+        bound = tenant_no.to_bytes(4, "big") + draft.id
+        cipher = nonce + AESGCM(key).encrypt(nonce, _pack(body), bound)
         header = Header(
             HEADER_VERSION,
             offset,
             draft.id,
-            draft.tenant_no,
+            tenant_no,
             draft.scope_no,
             draft.actor_no,
             draft.kind,
             draft.schema_version,
             draft.recorded_us,
-            len(draft.body),
+            len(body),
             len(cipher),
             sha256(cipher).digest(),
             commitment(key),
@@ -306,8 +307,8 @@ class KvLog(Reads):
         chain = chain_link(previous, raw)
         batch.put("log", place, raw + chain)
         batch.put("payload", place, cipher)
-        self.directory.take(batch, header)
-        return Row(header, chain, draft.body)
+        index_header(batch, header)
+        return Row(header, chain, body)
 
     async def _sync(self) -> None:
         target, chain = self.written, self.chain

@@ -30,6 +30,7 @@ _SECRET_BYTES = 32
 _OFFSET_BYTES = 8
 _NUMBER_BYTES = 4
 _TAG_BYTES = 16
+_MAC_BYTES = 16
 _SLOT_ROW_BYTES = _NONCE_BYTES + _SECRET_BYTES + _TAG_BYTES
 _FIRST_ROW_BYTES = _NONCE_BYTES + 2 * _SECRET_BYTES + _TAG_BYTES
 """A tenant's row under the master key alone, as it is where there is no keyring."""
@@ -62,6 +63,9 @@ class TenantKeys:
         self.pepper = secret[_SECRET_BYTES : 2 * _SECRET_BYTES]
         self.former = secret[2 * _SECRET_BYTES :]
         self._peppers: dict[int, bytes] = {}
+        # Hashes that have taken in their key, to be copied: a keyed one begins with a whole block.
+        self._keyed = blake2b(key=self.payload_key, digest_size=_SECRET_BYTES)
+        self._peppered = blake2b(key=self.pepper, digest_size=_MAC_BYTES)
 
     def pepper_of(self, version: int) -> bytes:
         """The audit log's pepper of one quarter (001 §18.2.11); keys of retries never rotate."""
@@ -77,8 +81,15 @@ class TenantKeys:
 
         The parts before the last hold no NUL: they are actors and endpoint families.
         """
-        content = parts[0] if len(parts) == 1 else b"\0".join(parts)
-        return blake2b(sha256(content).digest(), key=self.pepper, digest_size=16).digest()
+        made = self._peppered.copy()
+        made.update(sha256(b"\0".join(parts)).digest())
+        return made.digest()
+
+    def derive(self, secret: bytes) -> bytes:
+        """The AES-256 key of the payload with this secret."""
+        made = self._keyed.copy()
+        made.update(secret)
+        return made.digest()
 
 
 class Vault:
@@ -154,7 +165,7 @@ class Vault:
         keys = self.tenant(tenant_no)
         found = payload_key(keys, secret)
         if keys.former and commitment(found) != committed:
-            return _derived(keys.former, secret)
+            return blake2b(secret, key=keys.former, digest_size=_SECRET_BYTES).digest()
         return found
 
     def destroy(self, offsets: Iterable[int]) -> None:
@@ -333,11 +344,7 @@ def _is_first(row: bytes) -> bool:
 
 def payload_key(tenant: TenantKeys, secret: bytes) -> bytes:
     """The AES-256 key of one payload."""
-    return _derived(tenant.payload_key, secret)
-
-
-def _derived(key: bytes, secret: bytes) -> bytes:
-    return blake2b(secret, key=key, digest_size=32).digest()
+    return tenant.derive(secret)
 
 
 def commitment(key: bytes) -> bytes:

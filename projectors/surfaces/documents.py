@@ -5,7 +5,7 @@ payload it came from is erased. Then the last version that is left stands there,
 that never reads the erased one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -22,15 +22,14 @@ class VersionOf(msgspec.Struct, frozen=True):
     version: int
 
 
-def project(entry: Entry, view: View) -> Iterator[Change]:
+def project(entry: Entry, view: View) -> Iterable[Change]:
     """The documents after one entry."""
     match entry.body:
-        case Experience(document=PutDocument() as put):
-            yield from _written(entry, put)
+        case Experience(document=put):
+            return () if put is None else _written(entry, put)
         case Directive(command=Forget() as forget) if forget.cascade != "derived_only":
-            yield from _erased(forget, view)
-        case _:
-            return
+            return _erased(forget, view)
+    return ()
 
 
 def _written(entry: Entry, put: PutDocument) -> Iterator[Change]:
