@@ -120,8 +120,19 @@ def visible_version(
     engine: "Engine", tenant_no: int, layer: str, raw: bytes, window: Window
 ) -> Record | None:
     """The newest version a window shows, or None."""
-    found = visible_versions(engine, tenant_no, layer, raw, window)
-    return found[0] if found else None
+    latest = get_latest(engine, tenant_no, layer, raw)
+    if latest is None:
+        return None
+    if latest.recorded_from > window.known_at or window.include_superseded:
+        found = visible_versions(engine, tenant_no, layer, raw, window)
+        return found[0] if found else None
+    if isinstance(latest, Episode) and not latest.sealed:
+        known = as_known(engine, tenant_no, raw, latest, _moment(latest, window))
+        return known if known is not None and is_visible(known, window) else None
+    # Reading closely changes no time of any other record: what is out of sight is not read.
+    if not is_visible(latest, window):
+        return None
+    return as_known(engine, tenant_no, raw, latest, _moment(latest, window))
 
 
 def _past(engine: "Engine", tenant_no: int, layer: str, raw: bytes, latest: Record) -> list[Record]:

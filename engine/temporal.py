@@ -64,7 +64,7 @@ def is_valid(record: Record, window: Window) -> bool:
     """Whether it is about the window's moment, or shares one with each of its windows."""
     at = window.valid_at
     if at is not None:
-        return Interval(record.valid_from, record.valid_to).contains(at)
+        return record.valid_from <= at and (record.valid_to is None or at < record.valid_to)
     return all(span.overlaps(record.valid_from, record.valid_to) for span in window.valid_during)
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 from engine.state.index import Block, Embedder, Layer, TextIndex, VectorIndex
 
 QueryKind = Literal["lookup", "temporal", "multi_hop", "preference", "summary"]
@@ -145,8 +147,7 @@ class Candidates:
     """How many each channel brought: the probe that every leg was live."""
 
 
-@dataclass(frozen=True)
-class Ranked:
+class Ranked(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One candidate with its place. `score` lies in (0, 1) and is comparable between layers."""
 
     layer: Layer

@@ -216,10 +216,16 @@ class _Search:
         found: dict[Layer, list[dict[int, float]]] = {
             layer: [{} for _ in self.places(layer)] for layer in layers
         }
+        alone = {layer: self.places(layer)[0] for layer in layers if len(found[layer]) == 1}
         for layer, raw, score in scores:
-            place = self._find(layer, raw) if layer in found else None
-            if place is not None:
-                found[layer][place[0]][place[1]] = score
+            if layer in alone:
+                row = alone[layer].row_of(raw)
+                if row is not None:
+                    found[layer][0][row] = score
+            elif layer in found:
+                place = self._find(layer, raw)
+                if place is not None:
+                    found[layer][place[0]][place[1]] = score
         return [rows for layer in layers for rows in found[layer]]
 
     def _find(self, layer: Layer, raw: bytes) -> tuple[int, int] | None:

@@ -77,38 +77,34 @@ def matches(words: Words, pieces: Any, lengths: Any, embedder: Embedder) -> Floa
     found = np.zeros((len(lengths), len(words)), np.float32)
     if not len(words) or not len(pieces):
         return found
-    ends = np.cumsum(lengths)
-    # Most pieces stand in many texts: each is compared once.
-    size = int(pieces.max()) + 1
-    distinct = np.flatnonzero(np.bincount(pieces, minlength=size))
-    place = np.empty(size, np.int64)
-    place[distinct] = np.arange(len(distinct))
+    distinct, at = _numbered(pieces)
     rows = embedder.token_vectors(distinct)
-    at = place.take(pieces)
+    starts = (np.cumsum(lengths) - lengths)[lengths > 0]
     begins = embedder.begins_word(distinct).take(at)
-    begins[(ends - lengths)[lengths > 0]] = True
+    begins[starts] = True
     first = np.flatnonzero(begins)
     dots, squares = rows @ words.vectors.T, np.einsum("ij,ij->i", rows, rows)
-    for word, likeness in (
-        _of_one_piece(dots, squares, at, first),
-        _of_several(dots, squares, at, first),
-    ):
-        # Words come in the order of the texts, so those of one text are a run.
-        text = np.searchsorted(ends, first[word], side="right")
-        run = np.flatnonzero(np.diff(text, prepend=-1))
-        if len(run):
-            best = np.maximum.reduceat(likeness, run, axis=0)
-            found[text[run]] = np.maximum(found[text[run]], best)
+    likeness = _floored(dots, squares).take(at.take(first), axis=0)
+    several, whole = _of_several(dots, squares, at, first)
+    likeness[several] = whole
+    # Every text begins a word, so those of one text are a run.
+    run = np.searchsorted(first, starts)
+    found[lengths > 0] = np.maximum.reduceat(likeness, run, axis=0)
     return np.minimum(found, 1)
 
 
-def _of_one_piece(dots: Floats, squares: Floats, pieces: Any, first: Any) -> tuple[Any, Floats]:
-    """(which words, their likeness): those of one piece that are like any word asked for."""
-    likeness = _floored(dots, squares)
-    is_like = likeness.any(axis=1)
-    is_alone = np.diff(first, append=len(pieces)) == 1
-    word = np.flatnonzero(is_like.take(pieces.take(first)) & is_alone)
-    return word, likeness.take(pieces.take(first.take(word)), axis=0)
+def _numbered(pieces: Any) -> tuple[Any, Any]:
+    """The distinct pieces in order, and which of them each piece is.
+
+    Most pieces stand in many texts: each is compared once.
+    """
+    # Only what was written is read: nothing as large as the model's vocabulary is ever filled.
+    place = np.empty(int(pieces.max()) + 1, np.int64)
+    order = np.arange(len(pieces))
+    place[pieces] = order
+    distinct = np.sort(pieces[place.take(pieces) == order])
+    place[distinct] = order[: len(distinct)]
+    return distinct, place.take(pieces)
 
 
 def _of_several(dots: Floats, squares: Floats, pieces: Any, first: Any) -> tuple[Any, Floats]:
@@ -116,7 +112,9 @@ def _of_several(dots: Floats, squares: Floats, pieces: Any, first: Any) -> tuple
 
     Pieces of one word are next to orthogonal, so the length of their sum is that of a diagonal.
     """
-    count = np.diff(first, append=len(pieces))
+    count = np.empty_like(first)
+    np.subtract(first[1:], first[:-1], out=count[:-1])
+    count[-1] = len(pieces) - first[-1]
     word = np.flatnonzero(count > 1)
     start, count = first.take(word), count.take(word)
     whole, square = dots.take(pieces.take(start), axis=0), squares.take(pieces.take(start))

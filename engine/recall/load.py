@@ -6,7 +6,6 @@ records in the version a window shows, and the events that each of them rests on
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -15,7 +14,7 @@ from engine import policy, records
 from engine.read import event_of
 from engine.recall.candidates import Ranked
 from engine.recall.filters import admits
-from engine.recall.pack import Marks, rests_on
+from engine.recall.pack import UNMARKED, Marks, rests_on
 from engine.recall.plan import Plan
 from engine.recall.render import Thing
 from engine.recall.temporal import sees_event
@@ -58,8 +57,7 @@ _DEPTH_MAX: Final = 6
 """Steps from a concept to its events; there are three layers between them."""
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(msgspec.Struct, frozen=True, gc=False):
     """A candidate that is really there, and may be shown."""
 
     layer: LayerName
@@ -85,6 +83,7 @@ class Loader:
         self._caller = caller
         self._tenant_no = tenant_no
         self._plan = plan
+        self._window = plan.window
         self._known_us = to_us(plan.window.known_at)
         self._without = {format_id("evt", raw) for raw in plan.filters.without}
         self._records: dict[str, Record | None] = {}
@@ -157,19 +156,19 @@ class Loader:
         match thing:
             case Event():
                 by = self._superseded_by(thing)
-                return Marks(superseded_by=by, is_superseded=bool(by))
+                return Marks(by, is_superseded=True) if by else UNMARKED
             case Fact():
                 is_weak = thing.confidence < LOW_TRUST or thing.partial
-                return Marks(is_superseded=self._is_over(thing), is_low_trust=is_weak)
+                return _marked(is_superseded=self._is_over(thing), is_low_trust=is_weak)
             case Belief():
                 is_weak = thing.confidence < LOW_TRUST or thing.stance != "supported"
                 is_stale = thing.stance == "deprecated"
                 is_over = self._is_over(thing)
-                return Marks(is_superseded=is_over, is_stale=is_stale, is_low_trust=is_weak)
+                return _marked(is_over, is_stale=is_stale, is_low_trust=is_weak)
             case Concept():
                 is_stale = thing.staleness_score > STALE or thing.stance == "deprecated"
-                return Marks(is_stale=is_stale, is_low_trust=thing.confidence < LOW_TRUST)
-        return Marks()
+                return _marked(is_stale=is_stale, is_low_trust=thing.confidence < LOW_TRUST)
+        return UNMARKED
 
     def _is_over(self, record: Fact | Belief) -> bool:
         """Whether it was already known then that something else holds instead."""
@@ -271,8 +270,16 @@ class Loader:
         raw = parse_id(prefix, name) if prefix in PREFIXES else None
         if table is None or raw is None:
             return None
-        shown = self.record(name, table, raw)
-        return shown or records.get_latest(self._engine, self._tenant_no, table, raw)
+        latest, window = records.get_latest(self._engine, self._tenant_no, table, raw), self._window
+        if (
+            latest is None
+            or latest.recorded_from > window.known_at
+            or window.include_superseded
+            or (isinstance(latest, Episode) and not latest.sealed)
+        ):
+            return self.record(name, table, raw) or latest
+        # However it is seen, this version rests on the same.
+        return latest
 
     def citations(self, things: Sequence[Thing]) -> tuple[dict[str, list[str]], dict[str, int]]:
         """(record -> what it cites, down to events; record -> events that are withheld).
@@ -295,9 +302,11 @@ class Loader:
         graph[record.id] = []  # it may cite itself only by mistake; then there is no way on
         leads: list[str] = []
         missing = 0
+        readable = self._readable
         for name in rests_on(record)[: limits.CITED_EVENTS_MAX]:
             if name.startswith("evt_"):
-                if self.is_readable(name):
+                known = readable.get(name)
+                if known if known is not None else self.is_readable(name):
                     leads.append(name)
                 else:
                     missing += 1
@@ -372,6 +381,14 @@ _PREFIX: Final[Mapping[LayerName, str]] = {
     for layer, own in INDEXED.items()
     if own == table
 }
+
+
+def _marked(
+    is_superseded: bool = False, *, is_stale: bool = False, is_low_trust: bool = False
+) -> Marks:
+    if not (is_superseded or is_stale or is_low_trust):
+        return UNMARKED
+    return Marks((), is_superseded, is_stale, is_low_trust)
 
 
 def _raw_event(name: str) -> bytes | None:

@@ -4,7 +4,6 @@ Pure: the same plan, items and fence word give the same pack, byte for byte.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import msgspec
@@ -58,8 +57,7 @@ _LARGE: Final = ("content", "summary", "causal_chain", "events", "synthesis_inpu
 Count = Callable[[str], int]
 
 
-@dataclass(frozen=True)
-class Marks:
+class Marks(msgspec.Struct, frozen=True, gc=False):
     """What a reader should know before relying on an item."""
 
     superseded_by: tuple[str, ...] = ()
@@ -69,6 +67,8 @@ class Marks:
 
     def names(self) -> list[str]:
         """The marks as a line says them."""
+        if self is UNMARKED:
+            return []
         named = (
             ("superseded", self.is_superseded),
             ("stale", self.is_stale),
@@ -77,8 +77,11 @@ class Marks:
         return [name for name, holds in named if holds]
 
 
-@dataclass(frozen=True)
-class Shown:
+UNMARKED: Final = Marks()
+"""Nothing to know of it: most items."""
+
+
+class Shown(msgspec.Struct, frozen=True, gc=False):
     """A record as it would stand in the pack."""
 
     layer: LayerName

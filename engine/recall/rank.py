@@ -6,7 +6,7 @@ session, lends it some of its score. Everything that suits one kind of log only 
 what the candidates themselves show, never by a name. bench/quality has the measurements.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, overload
 
@@ -326,23 +326,48 @@ class _Ordered(Sequence[Ranked]):
     def __getitem__(self, place: slice) -> list[Ranked]: ...
     def __getitem__(self, place: int | slice) -> Ranked | list[Ranked]:
         if isinstance(place, slice):
-            return [self._at(at) for at in self._order[place]]
-        return self._at(self._order[place])
+            return self._at(self._order[place])
+        return self._at([self._order[place]])[0]
 
-    def _at(self, at: int) -> Ranked:
+    def _at(self, order: Sequence[int]) -> list[Ranked]:
         pool, ranking = self._ranking.pool, self._ranking
-        return Ranked(
-            layer=self._layer,
-            raw=pool.raws[at],
-            scope_no=int(pool.scope_no[at]),
-            offset=int(pool.offset[at]),
-            observed_us=int(pool.observed_us[at]),
-            recorded_us=int(pool.recorded_us[at]),
-            score=float(ranking.scores[at]),
-            parts={name: float(part[at]) for name, part in ranking.parts.items()},
-            vector=pool.vectors[at],
-            duplicates=tuple(pool.raws[twin] for twin in ranking.twins.get(at, ())),
-        )
+        at = np.array(order, np.int64)
+        columns = (pool.scope_no, pool.offset, pool.observed_us, pool.recorded_us, ranking.scores)
+        rows = zip(order, *(column[at].tolist() for column in columns), strict=True)
+        return [
+            Ranked(
+                layer=self._layer,
+                raw=pool.raws[place],
+                scope_no=scope_no,
+                offset=offset,
+                observed_us=observed_us,
+                recorded_us=recorded_us,
+                score=score,
+                parts=_Parts(ranking.parts, place),
+                vector=pool.vectors[place],
+                duplicates=tuple(pool.raws[twin] for twin in ranking.twins.get(place, ())),
+            )
+            for place, scope_no, offset, observed_us, recorded_us, score in rows
+        ]
+
+
+class _Parts(Mapping[str, float]):
+    """What each feature added to one candidate; few are ever asked."""
+
+    __slots__ = ("_columns", "_place")
+
+    def __init__(self, columns: Mapping[str, Floats], place: int) -> None:
+        self._columns = columns
+        self._place = place
+
+    def __getitem__(self, name: str) -> float:
+        return float(self._columns[name][self._place])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
 
 
 def _squeezed(pool: Pool, total: Any) -> Any:

@@ -159,7 +159,8 @@ class Run:
             if one.marks.is_superseded and how == "demote":
                 later = self._loader.successors(one.thing, one.marks)
                 ceiling = max((scores[name] for name in later if name in scores), default=1.0)
-                lowered.append(replace(one, score=min(one.score, ceiling * _BELOW)))
+                score = min(one.score, ceiling * _BELOW)
+                lowered.append(msgspec.structs.replace(one, score=score))
             else:
                 lowered.append(one)
         return lowered
@@ -227,7 +228,8 @@ class Run:
     def _pack(self, told: list[Shown], selection: Selection) -> Kept:
         plan, engine, caller = self.plan, self.engine, self.caller
         citations, withheld = self._loader.citations([one.thing for one in told])
-        told = [replace(one, withheld=withheld.get(one.thing.id, 0), vector=None) for one in told]
+        for at, one in enumerate(told) if withheld else ():
+            told[at] = msgspec.structs.replace(one, withheld=withheld.get(one.thing.id, 0))
         watermark = self._search.watermark()
         decided = (caller.tenant.encode(), caller.actor.encode(), self._asked, _number(watermark))
         block = context_block(plan, told, engine.packs.nonce(*decided))

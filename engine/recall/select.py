@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from schemas.pack import LayerName
@@ -17,8 +18,7 @@ LAMBDA_DEFAULT: Final = 0.9
 """How much the score counts against novelty: below this, evidence is lost (measured)."""
 
 
-@dataclass(frozen=True)
-class Offer:
+class Offer(msgspec.Struct, frozen=True, gc=False):
     """A record that could be shown, and what that would cost."""
 
     layer: LayerName

@@ -305,14 +305,22 @@ class BlockVectors:
         wanted: NDArray[np.float32] = np.asarray(vector, np.float32)
         if wanted.shape != (self.dimensions,) or limit < 1:
             return []
-        best: dict[tuple[Layer, bytes], Hit] = {}
+        parts: list[tuple[Layer, View, Any, Any]] = []
+        has_passages = False
         for scope_no in scope_nos:
             for layer, code in _codes(layers):
                 view = self._view((tenant_no, scope_no, code))
-                for hit in _nearest(view, layer, wanted, limit, recorded_until_us):
-                    known = best.get((layer, hit.raw))
-                    if known is None or known.score < hit.score:
-                        best[layer, hit.raw] = hit
+                if view.block.raws:
+                    parts.append((layer, view, *_nearest(view, wanted, limit, recorded_until_us)))
+                    has_passages = has_passages or code == _PASSAGES
+        if len(parts) > 1 and not has_passages:
+            parts = _best_of_all(parts, limit)
+        best: dict[tuple[Layer, bytes], Hit] = {}
+        for layer, view, rows, scores in parts:
+            for hit in _hits(layer, view, rows, scores):
+                known = best.get((layer, hit.raw))
+                if known is None or known.score < hit.score:
+                    best[layer, hit.raw] = hit
         found = sorted(best.values(), key=lambda hit: (-hit.score, hit.layer, hit.raw))
         return found[:limit]
 
@@ -353,28 +361,44 @@ class BlockVectors:
                     self._weigh(key, block)
 
 
-def _nearest(
-    view: View, layer: Layer, vector: Vectors, limit: int, until_us: int | None
-) -> list[Hit]:
+def _nearest(view: View, vector: Vectors, limit: int, until_us: int | None) -> tuple[Any, Any]:
+    """Rows and their scores: the best of a block, and all that are as good as the last of them."""
     block = view.block
-    if not block.raws:
-        return []
     rows, scores = _by_graph(view, vector, limit) if until_us is None else (None, None)
     if scores is None:
         scores = block.vectors @ vector
         if until_us is not None:
             scores[block.recorded_us >= until_us] = 0
-    if len(scores) > limit:
-        # The last of the best may have equals: all of them, so that ids decide and not the layout.
-        least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
-        chosen = np.flatnonzero(scores >= least)
-    else:
-        chosen = np.arange(len(scores))
-    found = chosen if rows is None else rows[chosen]
+    chosen = np.flatnonzero(scores >= _least(scores, limit))
+    return chosen if rows is None else rows[chosen], scores[chosen]
+
+
+def _least(scores: Any, limit: int) -> Any:
+    """What the last of the best scores.
+
+    It may have equals: all of them are taken, so that ids decide and not the layout.
+    """
+    if len(scores) <= limit:
+        return -np.inf
+    return np.partition(scores, len(scores) - limit)[len(scores) - limit]
+
+
+def _best_of_all(
+    parts: Sequence[tuple[Layer, View, Any, Any]], limit: int
+) -> list[tuple[Layer, View, Any, Any]]:
+    """The same parts with only what is among the best of all of them together."""
+    scores = np.concatenate([part[3] for part in parts])
+    least = _least(scores[scores != 0], limit)
+    kept = ((layer, view, rows, own, own >= least) for layer, view, rows, own in parts)
+    return [(layer, view, rows[mask], own[mask]) for layer, view, rows, own, mask in kept]
+
+
+def _hits(layer: Layer, view: View, rows: Any, scores: Any) -> list[Hit]:
+    raws, passages = view.block.raws, view.passage[rows].tolist()
     # A row without a vector is like nothing.
     return [
-        Hit(layer, block.raws[row], score, int(view.passage[row]))
-        for row, score in zip(found.tolist(), scores[chosen].tolist(), strict=True)
+        Hit(layer, raws[row], score, passage)
+        for row, score, passage in zip(rows.tolist(), scores.tolist(), passages, strict=True)
         if score != 0
     ]
 

@@ -387,6 +387,9 @@ def same_as_twin(index: BlockVectors, twin: Twin, wanted, until) -> None:
     scores = {(layer, raw): score for score, layer, raw in naive}
     assert all(abs(scores[hit.layer, hit.raw] - hit.score) < 1e-5 for hit in found)
     assert sorted(found, key=lambda hit: -hit.score) == found
+    few = index.search(1, [1, 2], wanted, layers=layers, limit=3, recorded_until_us=until)
+    # The best of all blocks together, and not the best of each.
+    assert [hit.score for hit in found[:3]] == [hit.score for hit in few]
 
 
 def columns_as_twin(index: BlockVectors, twin: Twin) -> None:

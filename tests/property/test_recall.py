@@ -13,11 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine import policy
+from engine import policy, records
 from engine.capture import CaptureRequest, capture
 from engine.read import find_event
 from engine.recall import recall, recall_stream
 from engine.scopes import register_scope
+from engine.temporal import Window
 from schemas.caller import Caller
 from schemas.entry import Member
 from schemas.envelope import Actor, Context, Envelope, Message
@@ -180,6 +181,27 @@ def test_as_of_holds_nothing_recorded_later(memory, caller, request_, place):
             assert made_at(name) <= moment
     for name, cited in pack["provenance"]["citations"].items():
         assert all(made_at(one) <= moment for one in [name, *cited])
+
+
+@quickly
+@given(st.integers(0, 19), st.none() | st.integers(0, 19), st.booleans())
+def test_one_version_is_the_newest_of_all_that_a_window_shows(memory, known, valid, past):
+    """A reader of one version sees what a reader of all of them sees first."""
+    engine, moments = memory
+    window = Window(
+        known_at=moments[known],
+        valid_at=None if valid is None else moments[valid],
+        include_superseded=past,
+    )
+    tenant_no = engine.tenant_no(ALICE)
+    layers = ("episodes", "facts", "beliefs", "concepts")
+    places = [(layer, raw) for layer in layers for raw, _ in engine.staged.scan(tenant_no, layer)]
+
+    assert {"episodes", "facts", "beliefs"} <= {layer for layer, _ in places}
+    for layer, raw in places:
+        every = records.visible_versions(engine, tenant_no, layer, raw, window)
+        one = records.visible_version(engine, tenant_no, layer, raw, window)
+        assert (every[0] if every else None) == one
 
 
 def made_at(record_id):
