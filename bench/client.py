@@ -29,19 +29,25 @@ class Client:
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """The answer; anything but success breaks the run."""
-        encoded = json.dumps(body)
+        return self._asked("POST", path, json.dumps(body))
+
+    def get(self, path: str) -> dict[str, Any]:
+        """The answer; anything but success breaks the run."""
+        return self._asked("GET", path, None)
+
+    def _asked(self, method: str, path: str, body: str | None) -> dict[str, Any]:
         try:
-            response = self._sent(path, encoded)
+            response = self._sent(method, path, body)
         except ConnectionError:
             # A connection that was idle for long is closed by the server.
             self._connection.close()
-            response = self._sent(path, encoded)
+            response = self._sent(method, path, body)
         content = response.read()
         if response.status >= 300:
-            raise Broken(f"POST {path} answered {response.status}: {content[:500]!r}")
+            raise Broken(f"{method} {path} answered {response.status}: {content[:500]!r}")
         found: dict[str, Any] = json.loads(content)
         return found
 
-    def _sent(self, path: str, body: str) -> http.client.HTTPResponse:
-        self._connection.request("POST", path, body, {"content-type": "application/json"})
+    def _sent(self, method: str, path: str, body: str | None) -> http.client.HTTPResponse:
+        self._connection.request(method, path, body, {"content-type": "application/json"})
         return self._connection.getresponse()

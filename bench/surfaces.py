@@ -4,15 +4,17 @@ One client on one connection asks CogniRelay's dialect for what an agent asks at
 the end of a session. The original commits to git twice for an upsert; its figures were measured
 once on this kind of machine and stand beside ours, and two commits are timed anew in every run, so
 that the load of the day can be told from the difference.
+Then two servers are asked in turn, one of which holds many more documents of other subjects.
 """
 
 import itertools
 import json
+import math
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -24,6 +26,7 @@ from bench.client import Client
 from bench.disk import fdatasync_ms
 from bench.figures import Spread, spread
 from bench.host import GROUPED, OUT, Host
+from bench.process import cpu_of
 from bench.report import Goal, Grid, Section
 
 NAME: Final = "surfaces"
@@ -31,6 +34,13 @@ _MOUNT: Final = "/cognirelay"
 _LISTED: Final = 62
 """Capsules that a listing sorts, as many as when the original was measured."""
 _GAIN: Final = 20.0
+_FEW, _MANY = 100, 5_000
+"""Documents of other subjects, a third each of capsules, scheduled items and tasks."""
+_GROWTH: Final = 1.5
+_IDLE_S: Final = 0.1
+"""Processor seconds a second of a server that only waits."""
+_FULL_S: Final = 3.0
+"""A shorter run fills the second server with a tenth of that."""
 _EPOCH: Final = datetime(2024, 1, 1, tzinfo=UTC)
 
 ORIGINAL_MS: Final = {
@@ -45,9 +55,10 @@ ORIGINAL_MS: Final = {
 
 In this order, because reads look at all capsules there are, and upserts make thousands.
 """
-STEPS: Final = len(ORIGINAL_MS) + 1
+STEPS: Final = len(ORIGINAL_MS) + 2
 
-Request = tuple[str, dict[str, Any]]
+Request = tuple[str, dict[str, Any] | None]
+"""Path and body; without a body it is a GET."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,10 +69,28 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     fsync: Spread
 
 
+class Growth(msgspec.Struct, frozen=True, kw_only=True):
+    """One call among few and among many documents of others."""
+
+    what: str
+    is_scoped: bool
+    few_ms: Spread
+    many_ms: Spread
+    few_cpu_ms: float
+    many_cpu_ms: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times the processor time a request takes among many."""
+        return self.many_cpu_ms / self.few_cpu_ms
+
+
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """Everything measured."""
 
     turns: list[Turn]
+    growth: list[Growth]
+    others: tuple[int, int]
     commits_ms: Spread
     capsule_bytes: int
 
@@ -82,10 +111,13 @@ def measure(seconds: float, say: Callable[[str], None]) -> Found:
             turns = [_turn(host, what, seconds, say) for what in ORIGINAL_MS]
         say("two commits to git")
         commits = _two_commits(seconds)
+        say("among many")
+        others = (_FEW, _MANY if seconds >= _FULL_S else _MANY // 10)
+        growth = _growth(seconds / 2, others)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     size = len(json.dumps(_capsule("size", 0)))
-    return Found(turns=turns, commits_ms=commits, capsule_bytes=size)
+    return Found(turns=turns, growth=growth, others=others, commits_ms=commits, capsule_bytes=size)
 
 
 def _turn(host: Host, what: str, seconds: float, say: Callable[[str], None]) -> Turn:
@@ -108,7 +140,101 @@ def _turn(host: Host, what: str, seconds: float, say: Callable[[str], None]) -> 
 
 def _post(caller: Client, request: Request) -> None:
     path, body = request
-    caller.post(_MOUNT + path, body)
+    if body is None:
+        caller.get(_MOUNT + path)
+    else:
+        caller.post(_MOUNT + path, body)
+
+
+# ── among many ───────────────────────────────────────────────────────────────────────────────
+
+
+def _growth(seconds: float, others: tuple[int, int]) -> list[Growth]:
+    """The same calls of two servers in turn: whatever else the machine does, both feel it."""
+    folders = [OUT / f"surfaces-{count}" for count in others]
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with Host(GROUPED, folders[0]) as few, Host(GROUPED, folders[1]) as many:
+            for host, count in zip((few, many), others, strict=True):
+                with Client(host) as caller:
+                    for request in _populated(count):
+                        _post(caller, request)
+                _rest(host)
+            with Client(few) as one, Client(many) as other:
+                pairs = ((few, one), (many, other))
+                return [
+                    _compared(what, pairs, request, seconds)
+                    for what, request in (_SCOPED | _WHOLE).items()
+                ]
+    finally:
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _rest(host: Host) -> None:
+    """Wait until nothing is projected or indexed any more."""
+    host.settle()
+    used = math.inf
+    while used > _IDLE_S:
+        before = cpu_of(host.pid).all_s
+        time.sleep(1)
+        used = cpu_of(host.pid).all_s - before
+
+
+def _compared(
+    what: str, pairs: Sequence[tuple[Host, Client]], request: Request, seconds: float
+) -> Growth:
+    spent: tuple[list[float], list[float]] = ([], [])
+    used = [cpu_of(host.pid).all_s for host, _ in pairs]
+    until = time.perf_counter() + seconds
+    while not spent[1] or time.perf_counter() < until:
+        for (_, caller), times in zip(pairs, spent, strict=True):
+            started = time.perf_counter()
+            _post(caller, request)
+            times.append((time.perf_counter() - started) * 1000)
+    each = [
+        (cpu_of(host.pid).all_s - before) * 1000 / len(times)
+        for (host, _), before, times in zip(pairs, used, spent, strict=True)
+    ]
+    few, many = map(spread, spent)
+    return Growth(
+        what=what,
+        is_scoped=what in _SCOPED,
+        few_ms=few,
+        many_ms=many,
+        few_cpu_ms=each[0],
+        many_cpu_ms=each[1],
+    )
+
+
+def _populated(others: int) -> Iterator[Request]:
+    """What belongs to one thread, and what belongs to many others."""
+    due = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    names = ["mine", *(f"other-{number}" for number in range(others // 3))]
+    for number, name in enumerate(names):
+        path, body = _upsert(name, number)
+        assert body is not None
+        body["capsule"]["thread_descriptor"] = {"label": name, "keywords": [name]}
+        yield path, body
+        item = {"kind": "reminder", "title": "look again", "due_at": due, "thread_id": name}
+        yield "/v1/schedule/items", item
+        task = {"task_id": name, "title": "go on", "owner_peer": "bench", "thread_id": name}
+        yield "/v1/tasks", task
+
+
+_MINE: Final = {"subject_kind": "thread", "subject_id": "mine"}
+_SCOPED: Final[dict[str, Request]] = {
+    "read, view=startup": ("/v1/continuity/read", {**_MINE, "view": "startup"}),
+    "context/retrieve": ("/v1/context/retrieve", {**_MINE, "task": "go on with the rollout"}),
+    "schedule of a thread": ("/v1/schedule/items?thread_id=mine", None),
+    "list, keyword": ("/v1/continuity/list", {"keyword": "mine"}),
+}
+_WHOLE: Final[dict[str, Request]] = {
+    "list, sort=salience, 50 of all": ("/v1/continuity/list", {"sort": "salience"}),
+    "schedule, 50 of all": ("/v1/schedule/items", None),
+}
+"""What asks about everything looks at everything."""
 
 
 # ── what is asked ────────────────────────────────────────────────────────────────────────────
@@ -246,8 +372,8 @@ def section(found: Found, facts: list[str]) -> Section:
         name=NAME,
         question="How fast is a dialect, beside the system whose contract it keeps?",
         facts=[*facts, sizes],
-        goals=_goals(found),
-        grids=[_grid(found)],
+        goals=_goals(found) + _growth_goals(found),
+        grids=[_grid(found), _growth_grid(found)],
         reading=_reading(found),
     )
 
@@ -263,6 +389,39 @@ def _goals(found: Found) -> list[Goal]:
         for what in ORIGINAL_MS
         if what.startswith("upsert")
     ]
+
+
+def _growth_goals(found: Found) -> list[Goal]:
+    few, many = found.others
+    return [
+        Goal(
+            f"{one.what}, processor time among {many:,} documents of others, to {few}",
+            f"≤ {_GROWTH}×",
+            f"{one.ratio:.2f}×",
+            one.ratio <= _GROWTH,
+        )
+        for one in found.growth
+        if one.is_scoped
+    ]
+
+
+def _growth_grid(found: Found) -> Grid:
+    few, many = found.others
+    each = [f"{what}, {n:,}" for what in ("p50 ms", "processor ms") for n in (few, many)]
+    columns = ("call", "requests", *each, "×")
+    rows = [
+        (
+            one.what,
+            f"{one.few_ms.count:,}",
+            f"{one.few_ms.p50:.2f}",
+            f"{one.many_ms.p50:.2f}",
+            f"{one.few_cpu_ms:.2f}",
+            f"{one.many_cpu_ms:.2f}",
+            f"{one.ratio:.2f}",
+        )
+        for one in found.growth
+    ]
+    return Grid("The same calls of two servers in turn, by documents of others", columns, rows)
 
 
 def _grid(found: Found) -> Grid:

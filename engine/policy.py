@@ -164,7 +164,8 @@ class Policies:
         if not tables & _DECIDING:
             return
         self.epoch += 1
-        self._admitted.clear()
+        if not all(_is_first_write(table, row) for (_, table, _), row in pending.items()):
+            self._admitted.clear()
         if tables & _DOCUMENTS:
             self._decisions.clear()
             self._standing.clear()
@@ -325,6 +326,13 @@ class Policies:
             for _, row in self._inline.scan(tenant_no, "scopes"):
                 levels.take(row)
         return levels.paths.get(actor, set())
+
+
+def _is_first_write(table: str, row: Any) -> bool:
+    """Whether a scope's first write registered it: that admits further people, and bars nobody."""
+    if table != "scopes":
+        return table not in _DECIDING
+    return isinstance(row, ScopeRow) and row.auto_provisioned and row.updated_at is None
 
 
 class Levels:

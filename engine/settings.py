@@ -74,6 +74,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     schedule_due_limit: int = limits.SCHEDULE_DUE_ITEMS[0]
     schedule_upcoming_limit: int = limits.SCHEDULE_UPCOMING_ITEMS[0]
     schedule_upcoming_window_hours: int = limits.SCHEDULE_UPCOMING_HOURS[0]
+    continuity_retention_archive_days: int = limits.CAPSULE_ARCHIVE_DAYS[0]
     sources: dict[str, str] = {}
 
 
@@ -105,6 +106,7 @@ ENVIRONMENT: Final = {
     "schedule_due_limit": "COGNIRELAY_SCHEDULE_DUE_LIMIT",
     "schedule_upcoming_limit": "COGNIRELAY_SCHEDULE_UPCOMING_LIMIT",
     "schedule_upcoming_window_hours": "COGNIRELAY_SCHEDULE_UPCOMING_WINDOW_HOURS",
+    "continuity_retention_archive_days": "COGNIRELAY_CONTINUITY_RETENTION_ARCHIVE_DAYS",
 }
 """Each setting's name in the environment; those of a surface have the names it gave them."""
 
@@ -112,6 +114,7 @@ BOUNDS: Final = {
     "schedule_due_limit": limits.SCHEDULE_DUE_ITEMS[1:],
     "schedule_upcoming_limit": limits.SCHEDULE_UPCOMING_ITEMS[1:],
     "schedule_upcoming_window_hours": limits.SCHEDULE_UPCOMING_HOURS[1:],
+    "continuity_retention_archive_days": limits.CAPSULE_ARCHIVE_DAYS[1:],
 }
 """The least and the most that a whole number may be."""
 
@@ -143,6 +146,7 @@ MEANING: Final = {
     "schedule_due_limit": "due items that CogniRelay's orientations tell, 1 to 100",
     "schedule_upcoming_limit": "items to come that they tell, 0 to 100",
     "schedule_upcoming_window_hours": "hours ahead that those may lie, 1 to 720",
+    "continuity_retention_archive_days": "days until an archived capsule is stale, 1 to 36500",
 }
 
 

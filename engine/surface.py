@@ -5,12 +5,13 @@ How a surface uses it, from `api/<surface>/`:
 * `read_document(engine, caller, Address(surface=…, kind=…, key=…, scope=…, as_of=…))` gives the
   document that stands there, or stood there at a moment; None when there is none.
 * `list_documents(engine, caller, Shelf(surface=…, kind=…))` gives those of a kind that the caller
-  may read, in no order a client should see.
+  may read, in no order a client should see; `Shelf(…, labels=(…,))` those with one of these labels
+  (`Write.labels`), at a cost that does not grow with the others.
 * `await change_documents(engine, caller, Change(surface=…, scopes=(…,), decide=decide))` writes.
   `decide(held) -> Outcome(answer=…, writes=[Write(…)])` is pure and runs inside the decision of
-  the single writer: `held.get(kind, key)` and `held.all(kind)` are as of the head of the log, and
-  nobody writes between. Compare-and-set, idempotency keys and first-write-wins are plain ifs in
-  it; to refuse, raise an `EngineError` (a surface has its own). No writes, no entry.
+  the single writer: `held.get(kind, key)` and `held.labelled(kind, label)` are as of the head of
+  the log, and nobody writes between. Compare-and-set, idempotency keys and first-write-wins are
+  plain ifs in it; to refuse, raise an `EngineError` (a surface has its own). No writes, no entry.
 
 Deleting and archiving are states, `Write(state="deleted", …)`: which there are, and whether a read
 shows them, is the surface's own business.
@@ -34,7 +35,14 @@ from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import Cancel, Directive, Experience, PutDocument
 from schemas.envelope import Context, Directives, Envelope, PlainText, check_free_json
-from schemas.surfaces.document import CURRENT, Document, kind_place, place, version_place
+from schemas.surfaces.document import (
+    CURRENT,
+    Document,
+    kind_place,
+    label_place,
+    place,
+    version_place,
+)
 from schemas.times import from_us
 
 if TYPE_CHECKING:
@@ -58,14 +66,15 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shelf(msgspec.Struct, frozen=True, kw_only=True):
-    """All documents of a kind."""
+    """All documents of a kind; with labels, those that have one of them."""
 
     surface: str
     kind: str
+    labels: tuple[str, ...] | None = None
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to stand under a key from now on, and how that reads in words."""
+    """What is to stand under a key from now on, how that reads in words, and what leads to it."""
 
     kind: str
     key: str
@@ -73,6 +82,7 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     value: Any = None
     state: str = CURRENT
+    labels: tuple[str, ...] = ()
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,10 +108,12 @@ class Held:
         row: Document | None = self._desk.overlay.get(self._tenant_no, "documents", at)
         return row
 
-    def all(self, kind: str) -> list[Document]:
-        """Every document of a kind, in whatever state."""
-        prefix = kind_place(self._surface, kind)
-        return [row for _, row in self._desk.overlay.scan(self._tenant_no, "documents", prefix)]
+    def labelled(self, kind: str, label: str) -> list[Document]:
+        """The documents of a kind that have a label, in whatever state."""
+        prefix, overlay = label_place(self._surface, kind, label), self._desk.overlay
+        led = overlay.scan(self._tenant_no, "document_labels", prefix)
+        rows = [overlay.get(self._tenant_no, "documents", found.place) for _, found in led]
+        return [row for row in rows if row is not None]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,8 +157,7 @@ def list_documents(engine: "Engine", caller: Caller, shelf: Shelf) -> list[Docum
     tenant_no = engine.tenant_no(caller)
     if tenant_no is None:
         return []
-    prefix = kind_place(shelf.surface, shelf.kind)
-    rows = [row for _, row in engine.inline.scan(tenant_no, "documents", prefix)]
+    rows = _shelved(engine, tenant_no, shelf)
     scopes = {row.scope for row in rows}
     may = {scope for scope in scopes if policy.may(engine, caller, "scope.read.local", scope)}
     return [row for row in rows if row.scope in may]
@@ -223,6 +234,7 @@ class _Deciding:
             version=version,
             state=write.state,
             value=write.value,
+            labels=write.labels,
         )
         desk.add(self._caller, Experience(envelope=envelope, document=put))
 
@@ -232,6 +244,19 @@ class _Deciding:
             stages = self._engine.daemon.hold(row.offset)
             command = Cancel(event_id=row.event_id, offset=row.offset, stages=stages)
             desk.add(self._caller, Directive(command=command, scope=row.scope))
+
+
+def _shelved(engine: "Engine", tenant_no: int, shelf: Shelf) -> list[Document]:
+    if shelf.labels is None:
+        prefix = kind_place(shelf.surface, shelf.kind)
+        return [row for _, row in engine.inline.scan(tenant_no, "documents", prefix)]
+    places: dict[bytes, None] = {}
+    for label in shelf.labels:
+        prefix = label_place(shelf.surface, shelf.kind, label)
+        led = engine.inline.scan(tenant_no, "document_labels", prefix)
+        places |= dict.fromkeys(found.place for _, found in led)
+    rows = [engine.inline.get(tenant_no, "documents", at) for at in places]
+    return [row for row in rows if row is not None]
 
 
 def _earlier(engine: "Engine", tenant_no: int, at: bytes, moment: datetime) -> Document | None:

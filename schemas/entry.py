@@ -31,6 +31,7 @@ class PutDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     version: int
     state: str
     value: Any = None
+    labels: tuple[str, ...] = ()
 
 
 class Experience(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="experience"):

@@ -653,6 +653,9 @@ ROLLBACK_EVENTS_MAX: Final = 20_000
 NAME_CACHE_MAX: Final = 100_000
 """Names (tenants, scopes, actors) remembered in memory; beyond it the cache starts again."""
 
+CALLERS_KEPT_MAX: Final = 4096
+"""Unsigned callers kept by what their header says: some 300 bytes each."""
+
 VIEW_CACHE_ROWS_MAX: Final = 16_384
 """Rows of a view that its writer keeps decoded, about 5 KB each; beyond it they are read again."""
 
@@ -759,6 +762,8 @@ CAPSULE_STANCE_CHARS_MIN: Final = 30
 """A shorter stance does not tell an agent how to go on (000, resume quality)."""
 CAPSULE_STALE_S: Final = (300, 31_536_000)
 """After how many seconds a capsule may say that it is stale: five minutes to a year (000)."""
+CAPSULE_ARCHIVE_DAYS: Final = (90, 1, 36_500)
+"""Days after which an archived capsule is stale: as set, at least, at most (000, list)."""
 CAPSULE_PAGE_ITEMS_DEFAULT: Final = 50
 """Capsules of a listing that names no limit."""
 CAPSULE_PAGE_ITEMS_MAX: Final = 200

@@ -1,7 +1,7 @@
 """Capsules: what an agent must know to go on after a reset (000, continuity)."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -9,10 +9,11 @@ from typing import Any, Final, NamedTuple
 from api.cognirelay.access import SURFACE, need, scope_of, slug
 from api.cognirelay.errors import DIALECT, refuse
 from api.cognirelay.graph import startup_graph
-from api.cognirelay.homes import commit_of
+from api.cognirelay.homes import FOLDER, commit_of
 from api.cognirelay.schedule import schedule_context
 from api.cognirelay.translate import capsule as capsules
 from api.cognirelay.translate import listing, trust, verify
+from api.cognirelay.translate.listing import Listed
 from api.cognirelay.translate.rules import Capsule, canonical
 from api.cognirelay.translate.times import compact, second, utc
 from api.endpoint import Call, Endpoint, Handler, Reply
@@ -37,11 +38,9 @@ from schemas.times import from_us
 ARCHIVE: Final = "archive"
 """The kind of document that holds one archived capsule; its key is its path."""
 COLD: Final = "cold"
-FOLDER: Final = "memory/continuity"
 ACTIVE_MISSING: Final = "continuity_active_missing"
 FALLBACK_USED: Final = "continuity_fallback_used"
 FALLBACK_MISSING: Final = "continuity_fallback_missing"
-_STALE_DAYS: Final = 90
 _AS_GIVEN: Final = ("capsule", "session_end_snapshot")
 _NOT_FOUND: Final = "Continuity capsule not found"
 
@@ -110,6 +109,7 @@ def _written(subject: Subject, capsule: Capsule) -> Write:
         scope=subject.scope,
         words=capsules.words_of(capsule),
         value=capsule,
+        labels=listing.labels_of(capsule),
     )
 
 
@@ -265,6 +265,7 @@ async def _archive(call: Call) -> Reply:
                 words=words,
                 value=kept,
                 state=capsules.ARCHIVED,
+                labels=(subject.path, *listing.labels_of(stored)),
             ),
         ]
         return Outcome(answer=path, writes=writes)
@@ -285,6 +286,7 @@ def _left(subject: Subject, row: Document, state: str, words: str) -> Write:
         words=words,
         value=None if state == capsules.GONE else row.value,
         state=state,
+        labels=() if state == capsules.GONE else row.labels,
     )
 
 
@@ -333,14 +335,15 @@ def _kept(
             words=capsules.words_of(row.value),
             value=row.value,
             state=state,
+            labels=row.labels,
         )
     return _left(subject, row, capsules.DELETED if is_backed else capsules.GONE, words)
 
 
 def _archives(held: Held, subject: Subject) -> list[Document]:
     """The archived capsules of a subject that are still at hand."""
-    rows = [row for row in held.all(ARCHIVE) if row.state == capsules.ARCHIVED]
-    return [row for row in rows if row.value["active_path"] == subject.path]
+    rows = held.labelled(ARCHIVE, subject.path)
+    return [row for row in rows if row.state == capsules.ARCHIVED]
 
 
 def _dropped(archive: Document, words: str) -> Write:
@@ -436,41 +439,47 @@ def _compare(call: Call) -> Reply:
 def _list(call: Call) -> Reply:
     need(call, "read:files")
     asked, now = shapes.LIST.filled(call.body), now_of(call)
-    kind, rows, signals = asked["subject_kind"], list[listing.Row](), dict[str, Any]()
-    for document in list_documents(
-        call.engine, call.caller, Shelf(surface=SURFACE, kind=capsules.CAPSULE_KIND)
-    ):
-        path = f"{FOLDER}/{document.key}.json"
-        active = capsules.active(document)
-        backed = capsules.fallback(document) if asked["include_fallback"] else None
-        if active is not None and kind in (None, active["subject_kind"]):
-            rows.append(listing.summary_row(active, path, "active", now))
-            signals[path] = listing.salience(active, now)
-        if backed is not None and kind in (None, backed["subject_kind"]):
+    found: list[Listed] = []
+    for document in _shelf(call, capsules.CAPSULE_KIND, asked):
+        if document.state in (CURRENT, capsules.BARE):
+            path = f"{FOLDER}/{document.key}.json"
+            found.append(Listed(path, "active", document.value, document))
+        if asked["include_fallback"] and document.state not in (capsules.BARE, capsules.GONE):
             spare = f"{FOLDER}/fallback/{document.key}.json"
-            rows.append(listing.summary_row(backed, spare, "fallback", now))
+            found.append(Listed(spare, "fallback", document.value, document))
     if asked["include_archived"] or asked["include_cold"]:
-        rows += _archive_rows(call, asked, now)
-    return Reply(listing.listed(rows, signals, asked))
+        found += _archived(call, asked)
+    stale_days = call.engine.settings.continuity_retention_archive_days
+    return Reply(listing.listed(found, asked, now, lambda one: _row(one, now, stale_days)))
 
 
-def _archive_rows(call: Call, asked: Asked, now: datetime) -> list[listing.Row]:
-    rows: list[listing.Row] = []
-    wanted = {capsules.ARCHIVED: asked["include_archived"], COLD: asked["include_cold"]}
-    for document in list_documents(call.engine, call.caller, Shelf(surface=SURFACE, kind=ARCHIVE)):
-        if not wanted.get(document.state):
-            continue
+def _shelf(call: Call, kind: str, asked: Asked) -> list[Document]:
+    shelf = Shelf(surface=SURFACE, kind=kind, labels=listing.labels_meant(asked))
+    return list_documents(call.engine, call.caller, shelf)
+
+
+def _archived(call: Call, asked: Asked) -> Iterator[Listed]:
+    for document in _shelf(call, ARCHIVE, asked):
         kept = document.value
-        if asked["subject_kind"] not in (None, kept["capsule"]["subject_kind"]):
-            continue
-        if document.state == COLD:
-            rows.append(_cold_row(document))
-            continue
-        row = listing.summary_row(kept["capsule"], kept["active_path"], "archived", now)
-        age = now - utc(kept["archived_at"], "archived_at")
-        row["retention_class"] = "archive_stale" if age.days >= _STALE_DAYS else "archive_recent"
-        rows.append(row | {"archive_path": document.key, "archived_at": kept["archived_at"]})
-    return rows
+        if document.state == capsules.ARCHIVED and asked["include_archived"]:
+            yield Listed(kept["active_path"], "archived", kept["capsule"], document)
+        elif document.state == COLD and asked["include_cold"]:
+            yield Listed(cold_paths(document.key)[1], "cold", kept["capsule"], document)
+
+
+def _row(one: Listed, now: datetime, stale_days: int) -> listing.Row:
+    """A capsule as a listing shows it; one that is no longer active tells where it is."""
+    if one.state == "cold":
+        return _cold_row(one.document)
+    is_kept = one.state == "archived"
+    capsule = one.capsule if is_kept else capsules.loaded(one.capsule)
+    row = listing.summary_row(capsule, one.path, one.state, now)
+    if not is_kept:
+        return row
+    archived_at = one.document.value["archived_at"]
+    is_stale = (now - utc(archived_at, "archived_at")).days >= stale_days
+    row["retention_class"] = "archive_stale" if is_stale else "archive_recent"
+    return row | {"archive_path": one.document.key, "archived_at": archived_at}
 
 
 # ── cold storage ─────────────────────────────────────────────────────────────────────────────
@@ -525,7 +534,13 @@ def cold_stored(held: Held, archive_path: str) -> Outcome:
     value = row.value | {"stub": stub, "cold_stored_at": now}
     words = f"{archive_path} was put into cold storage"
     write = Write(
-        kind=ARCHIVE, key=archive_path, scope=row.scope, words=words, value=value, state=COLD
+        kind=ARCHIVE,
+        key=archive_path,
+        scope=row.scope,
+        words=words,
+        value=value,
+        state=COLD,
+        labels=row.labels,
     )
     return Outcome(answer=now, writes=[write])
 

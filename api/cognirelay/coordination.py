@@ -88,7 +88,7 @@ def _query_handoffs(call: Call) -> Reply:
     need(call, _READ)
     asked, me = shapes.QUERY_HANDOFFS.filled(call.query), _me(call)
     translate.check_handoff_query(asked, me)
-    rows = [row.value for row in _rows(call, HANDOFF)]
+    rows = [row.value for row in _rows(call, HANDOFF, asked)]
     rows.sort(key=lambda row: str(row["handoff_id"]), reverse=True)
     meant = [row for row in rows if translate.is_handoff_meant(row, asked)]
     return Reply(translate.page(meant, asked, "handoffs"))
@@ -128,7 +128,7 @@ def _query_shared(call: Call) -> Reply:
     need(call, _READ)
     asked, me = shapes.QUERY_SHARED.filled(call.query), _me(call)
     translate.check_shared_query(asked, me)
-    meant = [row for row in _newest(call, SHARED) if translate.is_shared_meant(row, asked)]
+    meant = [row for row in _newest(call, SHARED, asked) if translate.is_shared_meant(row, asked)]
     return Reply(translate.page(meant, asked, "shared_artifacts"))
 
 
@@ -164,7 +164,7 @@ def _query_reconciliations(call: Call) -> Reply:
     need(call, _READ)
     asked, me = shapes.QUERY_RECONCILIATIONS.filled(call.query), _me(call)
     translate.check_reconciliation_query(asked, me)
-    rows = _newest(call, RECONCILIATION)
+    rows = _newest(call, RECONCILIATION, asked)
     meant = [row for row in rows if translate.is_reconciliation_meant(row, asked)]
     return Reply(translate.page(meant, asked, "reconciliations"))
 
@@ -237,13 +237,14 @@ def _read(call: Call, kind: str, key: str) -> Document | None:
     return read_document(call.engine, call.caller, Address(surface=SURFACE, kind=kind, key=key))
 
 
-def _rows(call: Call, kind: str) -> list[Document]:
-    return list_documents(call.engine, call.caller, Shelf(surface=SURFACE, kind=kind))
+def _rows(call: Call, kind: str, asked: Row) -> list[Document]:
+    shelf = Shelf(surface=SURFACE, kind=kind, labels=(translate.label_meant(kind, asked),))
+    return list_documents(call.engine, call.caller, shelf)
 
 
-def _newest(call: Call, kind: str) -> list[Row]:
+def _newest(call: Call, kind: str, asked: Row) -> list[Row]:
     """The rows that changed last come first."""
-    rows = sorted(_rows(call, kind), key=lambda row: row.offset, reverse=True)
+    rows = sorted(_rows(call, kind, asked), key=lambda row: row.offset, reverse=True)
     return [row.value for row in rows]
 
 
@@ -253,8 +254,14 @@ async def _changed(call: Call, home: str, decide: Callable[[Held], Outcome]) -> 
 
 
 def _write(kind: str, row: Row, home: str) -> Write:
-    words = translate.words_of(kind, row)
-    return Write(kind=kind, key=row[_ID_NAMES[kind]], scope=home, words=words, value=row)
+    return Write(
+        kind=kind,
+        key=row[_ID_NAMES[kind]],
+        scope=home,
+        words=translate.words_of(kind, row),
+        value=row,
+        labels=translate.labels_of(kind, row),
+    )
 
 
 # ── routes ───────────────────────────────────────────────────────────────────────────────────

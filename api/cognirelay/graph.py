@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from api.cognirelay.access import SURFACE, need, scope_of, slug
 from api.cognirelay.errors import DIALECT, refuse
-from api.cognirelay.homes import commit_of, home_of
+from api.cognirelay.homes import commit_of, home_of, path_of
 from api.cognirelay.translate import graph
 from api.cognirelay.translate.capsule import ARCHIVED, CAPSULE_KIND, GONE
 from api.cognirelay.translate.times import second
@@ -41,7 +41,14 @@ async def _create_task(call: Call) -> Reply:
             raise refuse(409, f"Task already exists: {name}")
         made = task | {"created_at": second(held.now), "updated_at": second(held.now)}
         words = f"task {name}: {task['title']}\n{task['description']}".strip()
-        write = Write(kind=TASK_KIND, key=name, scope=scope, words=words, value=made)
+        write = Write(
+            kind=TASK_KIND,
+            key=name,
+            scope=scope,
+            words=words,
+            value=made,
+            labels=graph.task_labels(made),
+        )
         return Outcome(answer=made, writes=[write])
 
     change = Change(surface=SURFACE, scopes=(scope,), decide=decide)
@@ -71,8 +78,9 @@ def suppressed_graph() -> graph.Graph:
 def _graph(call: Call, kind: str, subject_id: str, caps: dict[str, int]) -> graph.Graph:
     if kind not in graph.ANCHORS:
         return graph.empty(caps, "graph_anchor_not_supported", subject_kind=kind)
-    tasks = _values(call, TASK_KIND)
-    archived = [kept["capsule"] for kept in _values(call, ARCHIVE_KIND, ARCHIVED)]
+    tasks = _values(call, TASK_KIND, CURRENT, graph.anchor_of(kind, subject_id))
+    path = path_of(kind, slug(subject_id))
+    archived = [kept["capsule"] for kept in _values(call, ARCHIVE_KIND, ARCHIVED, path)]
     return graph.graph_of(
         kind, subject_id, tasks, [*_last(call, kind, subject_id), *archived], caps
     )
@@ -91,8 +99,9 @@ def _last(call: Call, kind: str, subject_id: str) -> list[Any]:
     return [] if row is None or row.state == GONE else [row.value]
 
 
-def _values(call: Call, kind: str, state: str = CURRENT) -> list[Any]:
-    rows = list_documents(call.engine, call.caller, Shelf(surface=SURFACE, kind=kind))
+def _values(call: Call, kind: str, state: str, label: str) -> list[Any]:
+    shelf = Shelf(surface=SURFACE, kind=kind, labels=(label,))
+    rows = list_documents(call.engine, call.caller, shelf)
     return [row.value for row in rows if row.state == state]
 
 

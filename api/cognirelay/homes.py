@@ -6,12 +6,19 @@ the peer who made it. So policy guards a reminder as it guards the capsule besid
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from api.cognirelay.access import scope_of, slug
 from api.errors import Refusal
 from engine.surface import Changed
 from schemas.surfaces.document import Document
+
+FOLDER: Final = "memory/continuity"
+
+
+def path_of(kind: str, subject_slug: str) -> str:
+    """The file of a subject's active capsule, where the original would keep it."""
+    return f"{FOLDER}/{kind}-{subject_slug}.json"
 
 
 def home_of(links: Mapping[str, Any], maker: str) -> str:

@@ -14,7 +14,6 @@ from api.cognirelay.errors import DIALECT
 from api.cognirelay.homes import home_of
 from api.cognirelay.translate import schedule as translate
 from api.endpoint import Call, Endpoint, Handler, Reply
-from engine.engine import Engine
 from engine.surface import (
     Address,
     Change,
@@ -26,7 +25,6 @@ from engine.surface import (
     list_documents,
     read_document,
 )
-from schemas.caller import Caller
 from schemas.surfaces.cognirelay import schedule as shapes
 from schemas.surfaces.cognirelay.schedule import ChangeItem, ScheduledItem, Selector
 from schemas.surfaces.document import Document
@@ -74,7 +72,7 @@ def _list(call: Call) -> Reply:
     need(call, _READ)
     asked = translate.read_list(call.query)
     now_s = call.engine.clock.now_us() // 1_000_000
-    return Reply(translate.listed(_items(call.engine, call.caller), asked, now_s))
+    return Reply(translate.listed(_items(call, translate.labels_meant(asked)), asked, now_s))
 
 
 async def _update(call: Call) -> Reply:
@@ -162,6 +160,7 @@ def _written(item: ScheduledItem, home: str) -> Write:
         scope=home,
         words=translate.words_of(item),
         value=msgspec.to_builtins(item),
+        labels=translate.labels_of(item),
     )
 
 
@@ -177,8 +176,9 @@ def _item_of(document: Document | None) -> ScheduledItem | None:
     return None if document is None else msgspec.convert(document.value, ScheduledItem)
 
 
-def _items(engine: Engine, caller: Caller) -> list[ScheduledItem]:
-    rows = list_documents(engine, caller, Shelf(surface=SURFACE, kind=_ITEM))
+def _items(call: Call, labels: tuple[str, ...] | None) -> list[ScheduledItem]:
+    shelf = Shelf(surface=SURFACE, kind=_ITEM, labels=labels)
+    rows = list_documents(call.engine, call.caller, shelf)
     return [msgspec.convert(row.value, ScheduledItem) for row in rows]
 
 
@@ -190,8 +190,9 @@ def schedule_context(call: Call, about: Iterable[Selector]) -> dict[str, Any]:
         upcoming_limit=settings.schedule_upcoming_limit,
         upcoming_hours=settings.schedule_upcoming_window_hours,
     )
-    now_s = call.engine.clock.now_us() // 1_000_000
-    return translate.context_of(_items(call.engine, call.caller), about, window, now_s)
+    now_s, selectors = call.engine.clock.now_us() // 1_000_000, tuple(about)
+    items = _items(call, translate.labels_about(selectors))
+    return translate.context_of(items, selectors, window, now_s)
 
 
 _PATH: Final = "/v1/schedule/items"

@@ -8,7 +8,7 @@ from api.cognirelay.errors import DIALECT, refuse
 from api.cognirelay.homes import commit_of
 from api.cognirelay.translate.times import compact
 from api.endpoint import Call, Endpoint, Reply
-from engine.surface import Change, Shelf, change_documents, list_documents
+from engine.surface import Address, Change, change_documents, read_document
 from schemas.surfaces.cognirelay.tasks import RUN
 
 
@@ -17,11 +17,12 @@ async def _run(call: Call) -> Reply:
     path = call.body.get("arguments", {}).get("source_archive_path")
     if not isinstance(path, str):
         raise refuse(400, "source_archive_path is required")
-    shelf = Shelf(surface=SURFACE, kind=ARCHIVE)
-    rows = [row for row in list_documents(call.engine, call.caller, shelf) if row.key == path]
-    scopes = tuple(row.scope for row in rows)
+    address = Address(surface=SURFACE, kind=ARCHIVE, key=path)
+    row = read_document(call.engine, call.caller, address)
     change = Change(
-        surface=SURFACE, scopes=scopes, decide=lambda held: cold_stored(held, str(path))
+        surface=SURFACE,
+        scopes=() if row is None else (row.scope,),
+        decide=lambda held: cold_stored(held, str(path)),
     )
     changed = await change_documents(call.engine, call.caller, change)
     cold_path, stub = cold_paths(path)

@@ -13,13 +13,15 @@ CURRENT: Final = "current"
 
 _KIND_BYTES: Final = 4
 _KEY_BYTES: Final = 16
+_LABEL_BYTES: Final = 8
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """One version of a keyed value: what the experience at `offset` made of it.
 
     What a surface deletes or archives stays, in another `state`; the version before says what it
-    was. `scope` is where its words are found and whose policy guards it.
+    was. `scope` is where its words are found and whose policy guards it; `labels` are names under
+    which it is found together with others of its kind.
     """
 
     surface: str
@@ -33,6 +35,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     at: Instant
     offset: int
     event_id: str
+    labels: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=256)
@@ -44,6 +47,11 @@ def kind_place(surface: str, kind: str) -> bytes:
 def place(surface: str, kind: str, key: str) -> bytes:
     """Where a document lies: names are a tenant's own and stay out of keys."""
     return kind_place(surface, kind) + sha256(key.encode()).digest()[:_KEY_BYTES]
+
+
+def label_place(surface: str, kind: str, label: str) -> bytes:
+    """Where the documents of a kind with one label are named."""
+    return kind_place(surface, kind) + sha256(label.encode()).digest()[:_LABEL_BYTES]
 
 
 def version_place(at: bytes, version: int) -> bytes:

@@ -147,6 +147,7 @@ class Story:
             words=words,
             value=value,
             state=state,
+            labels=tuple(words.split()[:4]),
         )
 
     async def play(self, step, *given_one):

@@ -432,12 +432,39 @@ def words_of(kind: str, row: Row) -> str:
 # ── queries ──────────────────────────────────────────────────────────────────────────────────
 
 _RECONCILIATION_FILTERS: Final = (
-    "owner_peer",
-    "status",
-    "classification",
     "task_id",
     "thread_id",
+    "owner_peer",
+    "classification",
+    "status",
 )
+_LABELLED: Final = {
+    HANDOFF: ("recipient_peer", "sender_peer"),
+    SHARED: ("task_id", "thread_id", "owner_peer", "participant_peer"),
+    RECONCILIATION: ("claimant_peer", *_RECONCILIATION_FILTERS),
+}
+"""The filters of which a query names at least one: what is likely to leave the fewest first."""
+
+
+def labels_of(kind: str, row: Row) -> tuple[str, ...]:
+    """By what a row is found without looking at the others: each of its filters."""
+    many = {
+        "participant_peer": row.get("participant_peers", ()),
+        "claimant_peer": [claim["claimant_peer"] for claim in row.get("claims", ())],
+    }
+    labels = [
+        f"{name}/{value}"
+        for name in _LABELLED[kind]
+        for value in many.get(name, [row.get(name)])
+        if value
+    ]
+    return tuple(dict.fromkeys(labels))
+
+
+def label_meant(kind: str, asked: Row) -> str:
+    """The label of every row that is meant, of the closest filter."""
+    name = next(name for name in _LABELLED[kind] if asked[name])
+    return f"{name}/{asked[name]}"
 
 
 def is_handoff_meant(row: Row, asked: Row) -> bool:

@@ -25,6 +25,16 @@ _MESSAGES: Final = {
 """The warnings that can occur here, in their order; nothing of ours is malformed or missing."""
 
 
+def anchor_of(kind: str, subject_id: str) -> str:
+    """The id of a thread or task; and the label of the tasks that bear on it."""
+    return f"{kind}:{subject_id}"
+
+
+def task_labels(task: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a task is found by: itself, and its thread."""
+    return tuple(anchor_of(kind, name) for kind in ANCHORS if (name := task.get(f"{kind}_id")))
+
+
 def warning(code: str, **details: Any) -> dict[str, Any]:
     """A warning as it is said."""
     return {"code": code, "message": _MESSAGES[code], "details": details}
@@ -45,7 +55,7 @@ def graph_of(
     caps: Mapping[str, int],
 ) -> Graph:
     """What lies one step from a thread or task, within the caps."""
-    anchor_id = f"{kind}:{subject_id}"
+    anchor_id = anchor_of(kind, subject_id)
     own_tasks = [task for task in tasks if task.get(f"{kind}_id") == subject_id]
     own = [c for c in capsules if (c["subject_kind"], c["subject_id"]) == (kind, subject_id)]
     if not own_tasks and not own:

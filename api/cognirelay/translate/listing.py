@@ -1,8 +1,8 @@
 """Which capsules are there, and which matters most?  (000: list, salience)"""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from api.cognirelay.translate.capsule import is_adequate
 from api.cognirelay.translate.rules import Capsule
@@ -16,19 +16,54 @@ from api.cognirelay.translate.trust import (
 )
 from api.cognirelay.translate.verify import strength_of
 from schemas.surfaces.cognirelay.capsule import LIFECYCLES
+from schemas.surfaces.document import Document
 
 Row = dict[str, Any]
 NO_LIFECYCLE: Final = 99
 """A capsule without a thread of its own comes after all that have one."""
 STATES: Final = ("active", "fallback", "archived", "cold")
-_FILTERS: Final = (
-    "lifecycle",
+_CLOSEST: Final = (
+    "label_exact",
+    "anchor_value",
     "scope_anchor",
     "keyword",
-    "label_exact",
     "anchor_kind",
-    "anchor_value",
+    "lifecycle",
 )
+"""The filters over a thread's descriptor: what is likely to leave the fewest comes first."""
+_PLAIN: Final = ("scope_anchor", "keyword", "anchor_kind")
+"""Filters that are read as they are stored: in lower case, without spaces around them."""
+
+
+class Listed(NamedTuple):
+    """A capsule that a listing may show: where it is, in which state, and what holds it."""
+
+    path: str
+    state: str
+    capsule: Capsule
+    document: Document
+
+
+def labels_of(capsule: Capsule) -> tuple[str, ...]:
+    """By what a listing finds a capsule without looking at the others: each of its filters."""
+    labels = [f"subject_kind/{capsule['subject_kind']}"]
+    descriptor = capsule.get("thread_descriptor")
+    if descriptor is not None:
+        labels += [f"lifecycle/{descriptor.get('lifecycle')}", f"label_exact/{descriptor['label']}"]
+        labels += [f"keyword/{word}" for word in descriptor["keywords"]]
+        labels += [f"scope_anchor/{anchor}" for anchor in descriptor["scope_anchors"]]
+        for pin in descriptor["identity_anchors"]:
+            labels += [f"anchor_kind/{pin['kind']}", f"anchor_value/{pin['value']}"]
+    return tuple(dict.fromkeys(labels))
+
+
+def labels_meant(asked: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The label of every capsule that is meant, of the closest filter; None without a filter."""
+    for name in (*_CLOSEST, "subject_kind"):
+        if asked[name] is not None:
+            wanted = asked[name].lower().strip() if name in _PLAIN else asked[name]
+            return (f"{name}/{wanted}",)
+    return None
 
 
 def summary_row(capsule: Capsule, path: str, state: str, now: datetime) -> Row:
@@ -56,43 +91,53 @@ def summary_row(capsule: Capsule, path: str, state: str, now: datetime) -> Row:
 
 
 def listed(
-    rows: list[Row], signals: Mapping[str, Mapping[str, Any]], asked: Mapping[str, Any]
+    found: Iterable[Listed], asked: Mapping[str, Any], now: datetime, row: Callable[[Listed], Row]
 ) -> dict[str, Any]:
-    """The rows that are asked for, in order; and whether a filter found exactly one.
+    """The capsules that are asked for, in order; and whether a filter found exactly one.
 
-    `signals` are the salience of the active ones, by path.
+    Rows are made of those alone that are shown.
     """
-    is_filtered = any(asked[name] is not None for name in _FILTERS)
+    kind, most = asked["subject_kind"], asked["limit"]
+    meant = [one for one in found if kind in (None, one.capsule["subject_kind"])]
+    is_filtered = any(asked[name] is not None for name in _CLOSEST)
     if is_filtered:
-        rows = [row for row in rows if _matches(row["thread_descriptor"], asked)]
-    answer: dict[str, Any] = {"unique_match": is_filtered and len(rows) == 1}
-    rows = sorted(rows, key=_place)
+        meant = [one for one in meant if _matches(_descriptor(one), asked)]
+    answer: dict[str, Any] = {"unique_match": is_filtered and len(meant) == 1}
+    meant.sort(key=_place)
     if asked["sort"] == "salience":
-        rows = _ranked(rows, signals)
-    shown = rows[: asked["limit"]]
-    if asked["sort"] == "salience":
-        each = [row["salience"]["sort_key"] for row in shown if row["salience"] is not None]
+        shown = _ranked(meant, now, most, row)
+        each = [one["salience"]["sort_key"] for one in shown if one["salience"] is not None]
         answer["salience_metadata"] = salience_metadata(each)
+    else:
+        shown = [row(one) for one in meant[:most]]
     return {"ok": True, "count": len(shown), "capsules": shown} | answer
 
 
-def _ranked(rows: list[Row], signals: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+def _ranked(
+    meant: list[Listed], now: datetime, most: int, row: Callable[[Listed], Row]
+) -> list[Row]:
     """What stands by its salience, and then what no longer does."""
-    active = [row for row in rows if row["artifact_state"] == "active"]
-    active.sort(
-        key=lambda row: salience_key(signals[row["path"]], row["subject_kind"], row["subject_id"])
-    )
+    active = [(salience(one.capsule, now), one) for one in meant if one.state == "active"]
+    active.sort(key=lambda pair: salience_key(pair[0], *_subject(pair[1])))
     ranked = [
-        row | {"salience_rank": rank, "salience": {"rank": rank, "sort_key": signals[row["path"]]}}
-        for rank, row in enumerate(active, start=1)
+        row(one) | {"salience_rank": rank, "salience": {"rank": rank, "sort_key": signals}}
+        for rank, (signals, one) in enumerate(active[:most], start=1)
     ]
-    others = [row for row in rows if row["artifact_state"] != "active"]
-    return [*ranked, *(row | {"salience_rank": None, "salience": None} for row in others)]
+    others = [one for one in meant if one.state != "active"][: most - len(ranked)]
+    return [*ranked, *(row(one) | {"salience_rank": None, "salience": None} for one in others)]
 
 
-def _place(row: Row) -> tuple[str, str, int, str]:
-    state = STATES.index(row["artifact_state"])
-    return row["subject_kind"], row["subject_id"], state, row["path"]
+def _subject(one: Listed) -> tuple[str, str]:
+    return one.capsule["subject_kind"], one.capsule["subject_id"]
+
+
+def _place(one: Listed) -> tuple[str, str, int, str]:
+    return *_subject(one), STATES.index(one.state), one.path
+
+
+def _descriptor(one: Listed) -> Mapping[str, Any] | None:
+    """The thread of a capsule, as its row shows it: the stub of a cold one shows none."""
+    return None if one.state == "cold" else one.capsule.get("thread_descriptor")
 
 
 def _matches(descriptor: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> bool:

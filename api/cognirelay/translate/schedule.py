@@ -404,6 +404,36 @@ def _check_future(due_at: str, now_s: int) -> None:
         raise _invalid("due_at_not_future", "due_at", "due_at must be in the future")
 
 
+# ── what leads to an item ────────────────────────────────────────────────────────────────────
+
+
+def labels_of(item: ScheduledItem) -> tuple[str, ...]:
+    """By what an item is looked for: what it is about, in each of its states."""
+    links = [("thread", item.thread_id), ("task", item.task_id)]
+    links.append((item.subject_kind or "", item.subject_id))
+    return tuple(_label(item.status, kind, name) for kind, name in links if name)
+
+
+def labels_meant(asked: ListItems) -> tuple[str, ...] | None:
+    """The labels of which every item that is meant has one; None when any item may be meant."""
+    links = [("thread", asked.thread_id), ("task", asked.task_id)]
+    links.append((asked.subject_kind or "", asked.subject_id))
+    named = next(((kind, name) for kind, name in links if name), None)
+    if named is None:
+        return None
+    statuses = STATUSES if asked.status is None else (asked.status,)
+    return tuple(_label(status, *named) for status in statuses)
+
+
+def labels_about(selectors: Iterable[Selector]) -> tuple[str, ...]:
+    """The labels of what is pending for these subjects."""
+    return tuple(_label("pending", one.subject_kind, one.subject_id) for one in selectors)
+
+
+def _label(status: str, kind: str, name: str) -> str:
+    return f"{status}/{kind}/{name}"
+
+
 # ── answers ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -476,10 +506,9 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def context_of(
-    items: Iterable[ScheduledItem], about: Iterable[Selector], window: Window, now_s: int
+    items: Iterable[ScheduledItem], selectors: tuple[Selector, ...], window: Window, now_s: int
 ) -> dict[str, Any]:
     """What is due and what comes soon for these subjects, and nobody else's (000, schedule)."""
-    selectors = tuple(about)
     pending = sorted(
         (item for item in items if item.status == "pending" and _is_about(item, selectors)),
         key=_order,

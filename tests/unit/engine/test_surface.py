@@ -3,8 +3,10 @@
 import asyncio
 from datetime import timedelta
 
+import msgspec
 import pytest
 
+from engine.forget import ForgetCall, forget
 from engine.read import get_event
 from engine.scopes import register_scope
 from engine.surface import (
@@ -20,6 +22,7 @@ from engine.surface import (
 from schemas.caller import Caller
 from schemas.entry import Member
 from schemas.errors import Conflict, NotAMember, PolicyDenied
+from schemas.forget import ForgetRequest
 from schemas.scopes import RegisterRequest
 
 SCOPE = "user:ada"
@@ -32,8 +35,9 @@ def at(key="one", **more):
     return Address(surface="tests", kind="note", key=key, scope=SCOPE, **more)
 
 
-def put(value, key="one", state="current", words="a note"):
-    write = Write(kind="note", key=key, scope=SCOPE, words=words, value=value, state=state)
+def put(value, key="one", **more):
+    words = more.pop("words", "a note")
+    write = Write(kind="note", key=key, scope=SCOPE, words=words, value=value, **more)
     return Change(surface="tests", scopes=(SCOPE,), decide=lambda held: Outcome(writes=[write]))
 
 
@@ -185,6 +189,61 @@ async def test_policy_is_asked(rig):
         row = read_document(site.engine, READER, at())
 
     assert 1 == row.value
+
+
+def labelled(site, rig, *labels):
+    shelf = Shelf(surface="tests", kind="note", labels=labels)
+    return sorted(row.value for row in list_documents(site.engine, rig.ALICE, shelf))
+
+
+async def test_labels_lead_to_what_stands(rig):
+    """A document is found by the labels of its last version, once, and beside others of a label."""
+    async with rig.Site() as site:
+        await site.open()
+        await change_documents(site.engine, rig.ALICE, put(1, labels=("red", "blue")))
+        await change_documents(site.engine, rig.ALICE, put(2, labels=("blue", "green")))
+        await change_documents(site.engine, rig.ALICE, put(3, key="two", labels=("blue",)))
+        found = [labelled(site, rig, *names) for names in (("red",), ("green",), ("blue", "green"))]
+        held = []
+
+        def look(there):
+            held.extend(row.value for row in there.labelled("note", "blue"))
+            return Outcome()
+
+        change = Change(surface="tests", scopes=(SCOPE,), decide=look)
+        await change_documents(site.engine, rig.ALICE, change)
+
+    assert [[], [2], [2, 3]] == found
+    assert [2, 3] == sorted(held)
+
+
+async def test_what_is_erased_leaves_the_labels_of_what_is_left(rig):
+    """The version before stands again, and is found by its own labels alone."""
+    async with rig.Site() as site:
+        await site.open()
+        await change_documents(site.engine, rig.ALICE, put(1, labels=("red", "blue")))
+        changed = await change_documents(site.engine, rig.ALICE, put(2, labels=("blue", "green")))
+        await site.settle()
+        chosen = {"memory_ids": [row.event_id for row in changed.documents]}
+        asked = {"scope": SCOPE, "selector": chosen, "cascade": "redact_events"}
+        body = msgspec.convert(asked, ForgetRequest)
+        await forget(site.engine, rig.ALICE, ForgetCall(body=body, wait_s=0))
+        found = [labelled(site, rig, name) for name in ("red", "blue", "green")]
+
+    assert [[1], [1], []] == found
+
+
+async def test_a_label_leads_to_nothing_that_is_closed(rig):
+    """Policy is asked about each scope, whatever led there."""
+    async with rig.Site() as site:
+        await site.open()
+        await change_documents(site.engine, rig.ALICE, put(1, labels=("red",)))
+        asked = RegisterRequest(path=SCOPE, members=[Member(actor="user:alice", role="owner")])
+        await register_scope(site.engine, rig.ALICE, asked)
+        shelf = Shelf(surface="tests", kind="note", labels=("red",))
+        found = [list_documents(site.engine, who, shelf) for who in (rig.ALICE, BOB, EVE)]
+
+    assert [1, 0, 0] == [len(rows) for rows in found]
 
 
 async def test_what_policy_said_is_forgotten_only_when_it_may_have_changed(rig):
