@@ -16,7 +16,7 @@ __all__ = ["SettingsError", "application"]
 def application(data: str, settings: dict[str, Any]) -> App:
     """The application over a data directory; its lifespan opens and closes the engine.
 
-    A backlog is read in this process: another one would import the host's main module.
+    A backlog is folded in this process: a library starts no others.
     """
-    found = load_settings(flags={"extract_workers": 0, **settings, "data": data})
+    found = load_settings(flags={"projection": "thread", **settings, "data": data})
     return App(lambda: open_engine(found))

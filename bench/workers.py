@@ -49,9 +49,8 @@ class Mode(msgspec.Struct, frozen=True):
 
 
 MODES: tuple[Mode, ...] = (
-    Mode("read in the server", {"CORTEX_EXTRACT_WORKERS": "0"}),
-    Mode("one process beside it", {"CORTEX_EXTRACT_WORKERS": "1"}),
-    Mode("two processes beside it", {"CORTEX_EXTRACT_WORKERS": "2"}),
+    Mode("folded in the server", {"CORTEX_PROJECTION": "thread"}),
+    Mode("folded in a process beside it", {"CORTEX_PROJECTION": "process"}),
 )
 """What `measure` compares; another way to run the projection is another row."""
 

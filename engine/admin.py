@@ -53,7 +53,7 @@ def health(engine: "Engine", caller: Caller) -> Health:
     parked, annotator = _parked(engine), engine.annotator
     is_troubled = annotator is not None and annotator.is_troubled
     work = work_health(engine)
-    is_slow = engine.daemon.ahead is not None and engine.daemon.ahead.failure is not None
+    is_slow = engine.daemon.beside is not None and engine.daemon.beside.failure is not None
     degraded = (
         is_troubled
         or is_slow

@@ -7,8 +7,8 @@ What waits is kept as one row a batch of the projection, so that a crash forgets
 
 import threading
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -19,6 +19,9 @@ from projectors.fold import Outcome, StageReport
 from schemas.entry import Directive, Experience, Synthesize
 from schemas.layers import Episode
 from schemas.lifecycle import STAGE_ORDER
+
+if TYPE_CHECKING:
+    from engine.folding import Step
 
 FAMILIES = ("due",)
 _EXTRACTED: Final = ("facts", "entities", "beliefs", "episodes")
@@ -77,23 +80,22 @@ class Announcer:
 
     # ── with the projection's batch ──────────────────────────────────────────────────────────
 
-    def told(self, batch: Batch, outcomes: list[Outcome]) -> Waiting:
+    def told(self, batch: Batch, steps: Sequence["Step"]) -> Waiting:
         """Announce in this batch what may be said now; what must wait is kept in it and returned.
 
         The caller holds the lifecycle's order until the batch is written.
         """
         due: list[Due] = []
-        for outcome in outcomes:
-            said = _said(outcome, indexed=self.waits_for_index)
-            if said is None:
+        for step in steps:
+            if step.due is None:
                 continue
             if self.waits_for_index:
-                due.append(self._first(batch, said))
+                due.append(self._first(batch, step.due))
             else:
-                self._rest(batch, self._first(batch, said))
-        waiting = Waiting(outcomes[0].entry.offset, due)
+                self._rest(batch, self._first(batch, step.due))
+        waiting = Waiting(steps[0].offset, due)
         if self.waits_for_index:
-            batch.put("due", _key(outcomes[-1].entry.offset), _pack(waiting))
+            batch.put("due", _key(steps[-1].offset), _pack(waiting))
         return waiting
 
     def written(self, waiting: Waiting, checkpoint: int) -> None:
@@ -178,7 +180,7 @@ def _key(checkpoint: int) -> bytes:
 # ── what a stage did, in the words of 001 §13 ────────────────────────────────────────────────
 
 
-def _said(outcome: Outcome, *, indexed: bool) -> Due | None:
+def said(outcome: Outcome, *, indexed: bool) -> Due | None:
     """The stages that ran, in order, and nothing that did not."""
     entry = outcome.entry
     experience = entry.body if isinstance(entry.body, Experience) else None

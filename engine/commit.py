@@ -20,7 +20,7 @@ from engine.notices import notes_of
 from engine.state.kv import Batch, StoreError, StoreWriteFailed
 from engine.state.log import Draft, KvLog, erasure_due
 from engine.state.names import ACTOR, SCOPE, TENANT, Names
-from engine.state.views import Unit, build_request
+from engine.state.views import Unit, build_request, packed
 from projectors.base import Overlay
 from projectors.fold import fold_inline
 from schemas import limits
@@ -351,7 +351,7 @@ class Committer:
         for entry in desk.entries:
             self._announce(batch, entry)
         last = desk.first + len(desk.drafts) - 1
-        self.inline.commit(self.inline.write(batch, desk.overlay.pending, last))
+        self.inline.commit(self.inline.write(batch, packed(desk.overlay.pending), last))
         return self.lifecycle.seal(batch)
 
     def _announce(self, batch: Batch, entry: Entry) -> None:

@@ -7,20 +7,19 @@ does again, with the same result (I4).
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-import msgspec
-
 from engine.announcer import Announcer
+from engine.beside import Beside, Stretch
 from engine.clock import Clock
+from engine.folding import Folded, Step, fold_entry
 from engine.pace import Pace
-from engine.reading import ReadAhead
 from engine.state.kv import KV, Batch, StoreError
 from engine.state.log import KvLog, Row
-from engine.state.views import Unit, build_request
-from projectors.base import Close, Drop, Overlay, Put, Stage
-from projectors.fold import Outcome, ProjectorFailed, Skips, fold_stages
+from engine.state.views import Unit, build_request, packed
+from projectors.base import Overlay, Stage
+from projectors.fold import ProjectorFailed, Skips
 from schemas import limits
 from schemas.entry import (
     KINDS,
@@ -38,13 +37,11 @@ from schemas.ids import uuid7_instant_us
 from schemas.lifecycle import STAGE_ORDER
 
 FAMILIES = ("feed",)
-_OPERATIONS: Final = {Put: "put", Close: "close", Drop: "drop"}
 _DIRECTIVE: Final = KINDS[Directive]
 _IDLE_S: Final = 0.5
-_pack = msgspec.msgpack.Encoder().encode
-
 EntryOf = Callable[[Row], Entry]
 Parker = Callable[[Entry, ProjectorFailed, int], None]
+Failed = ProjectorFailed | None
 
 
 class Daemon:
@@ -67,11 +64,11 @@ class Daemon:
         self._stages = stages
         self._lifecycle = announcer.lifecycle
         self.announcer = announcer
-        self._clock = clock
+        self.clock = clock
         self._entry_of = entry_of
         self._batch_entries = batch_entries
         self.park: Parker | None = None
-        self.ahead: ReadAhead | None = None
+        self.beside: Beside | None = None
         self.on_folded: Callable[[], None] | None = None
         self.failure: str | None = None
         self._lock = threading.Lock()
@@ -126,8 +123,8 @@ class Daemon:
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
-        if self.ahead is not None:
-            self.ahead.rest()
+        if self.beside is not None:
+            self.beside.close()
 
     def request_rebuild(self) -> None:
         """Build every staged view anew beside the old rows, then swap. Survives a restart.
@@ -151,10 +148,11 @@ class Daemon:
         while not self._stopping.is_set():
             self._wake.clear()
             # When nothing happened lately the first entry does not wait.
-            rest_s = self._batch_ended_s + self._rest_s - self._clock.elapsed_s()
+            rest_s = self._batch_ended_s + self._rest_s - self.clock.elapsed_s()
             if rest_s > 0:
                 self._rest(rest_s)
-            began, written = self._clock.elapsed_s(), self._log.written
+            meter, written = self._meter(), self._log.written
+            began = meter()
             try:
                 moved = self.step()
             except StoreError as error:
@@ -164,7 +162,7 @@ class Daemon:
             except Exception as error:  # the guard of the daemon: health goes red
                 self.failure = f"projection stopped: {error!r}"
                 raise
-            worked_s = self._clock.elapsed_s() - began
+            worked_s = meter() - began
             self._rest_s = self._pace.rest_s(
                 worked_s,
                 is_busy=self._log.written != written,
@@ -173,18 +171,26 @@ class Daemon:
             if not moved:
                 self._wake.wait(_IDLE_S)
 
+    def _meter(self) -> Callable[[], float]:
+        """What a batch takes of the interpreter; who waits for another process takes nothing."""
+        is_beside = self.beside is not None and self.beside.is_at_work
+        return self._own_cpu_s if is_beside else self.clock.elapsed_s
+
+    def _own_cpu_s(self) -> float:
+        return self.clock.thread_cpu_s(threading.get_ident()) or 0.0
+
     def _rest(self, rest_s: float) -> None:
         """Leave the interpreter to the event loop, and see what it does with it."""
-        began, before = self._clock.elapsed_s(), self._loop_cpu_s()
+        began, before = self.clock.elapsed_s(), self._loop_cpu_s()
         self._stopping.wait(rest_s)
-        after, rested_s = self._loop_cpu_s(), self._clock.elapsed_s() - began
+        after, rested_s = self._loop_cpu_s(), self.clock.elapsed_s() - began
         if before is None or after is None or rested_s <= 0:
             self._pace.saw(None)
         else:
             self._pace.saw((after - before) / rested_s)
 
     def _loop_cpu_s(self) -> float | None:
-        return None if self._loop_thread is None else self._clock.thread_cpu_s(self._loop_thread)
+        return None if self._loop_thread is None else self.clock.thread_cpu_s(self._loop_thread)
 
     # ── one batch ────────────────────────────────────────────────────────────────────────────
 
@@ -206,17 +212,18 @@ class Daemon:
         if is_building and cursor >= min(self.unit.state.announced, head):
             self._finish_build()
             return True
-        if self.ahead is not None and not self.unit.keeps_up:
-            self.ahead.look_ahead(cursor, head)
         if cursor >= head:
+            if self.beside is not None:
+                self.beside.rest()
             return False
-        rows = self._log.read(cursor + 1, min(self._batch_entries, head - cursor))
-        outcomes, overlay, failed = self._fold(rows)
-        if outcomes and not self._write(outcomes, overlay):
+        folded, overlay, failed = self._folded(cursor, head)
+        if folded.steps and not self._write(folded, overlay):
+            if self.beside is not None:
+                self.beside.discard()
             return True
         if failed is not None:
             self._retry_or_park(failed)
-        return bool(outcomes) or failed is not None
+        return bool(folded.steps) or failed is not None
 
     def _choose(self) -> int:
         """Which generation moves now, and up to where.
@@ -230,47 +237,75 @@ class Daemon:
         unit.keeps_up = is_beside and unit.state.checkpoint < head
         return min(head, unit.state.checkpoint) if is_beside and not unit.keeps_up else head
 
-    def _fold(self, rows: list[Row]) -> tuple[list[Outcome], Overlay, ProjectorFailed | None]:
+    def _folded(self, cursor: int, head: int) -> tuple[Folded, Overlay | None, Failed]:
+        """The next batch: from the process beside the server, or folded here.
+
+        An entry that fails there fails here as well, where it is tried again and parked.
+        """
+        if self.beside is not None:
+            is_indexed = self.announcer.waits_for_index
+            folded = self.beside.fold(Stretch(cursor, head, self.skips(), is_indexed))
+            if folded is not None:
+                return folded, None, None
+        return self._fold(self._log.read(cursor + 1, min(self._batch_entries, head - cursor)))
+
+    def foldable(self, start: int, count: int) -> list[Entry]:
+        """Entries from an offset on that may be folded ahead, bounded by count and by bytes."""
+        found: list[Entry] = []
+        size = 0
+        for row in self._log.read(start, count):
+            if size >= limits.PROJECT_BYTES_MAX or self._is_undecided(row.header.offset):
+                break
+            found.append(self._entry_of(row))
+            size += row.header.body_bytes
+        return found
+
+    def _fold(self, rows: list[Row]) -> tuple[Folded, Overlay | None, Failed]:
         """Fold rows until one fails or the batch is full by bytes or time."""
         overlay = Overlay(self.unit.remembering())
-        outcomes: list[Outcome] = []
-        skips = self.skips()
-        size, started = 0, self._clock.elapsed_s()
+        steps: list[Step] = []
+        failed: Failed = None
+        skips, indexed = self.skips(), self.announcer.waits_for_index
+        size, started = 0, self.clock.elapsed_s()
         for row in rows:
             if self._is_undecided(row.header.offset):
                 break
+            entry = self._entry_of(row)
             try:
-                outcomes.extend(fold_stages([self._entry_of(row)], self._stages, overlay, skips))
-            except ProjectorFailed as failed:
-                return outcomes, overlay, failed
+                steps.append(fold_entry(entry, self._stages, overlay, skips, indexed=indexed))
+            except ProjectorFailed as error:
+                failed = error
+                break
             size += row.header.body_bytes
-            spent_ms = (self._clock.elapsed_s() - started) * 1000
+            spent_ms = (self.clock.elapsed_s() - started) * 1000
             if size >= limits.PROJECT_BYTES_MAX or spent_ms >= limits.PROJECT_MS_MAX:
                 break
-        return outcomes, overlay, None
+        return Folded(packed(overlay.pending), steps), overlay, failed
 
-    def _write(self, outcomes: list[Outcome], overlay: Overlay) -> bool:
+    def _write(self, folded: Folded, overlay: Overlay | None) -> bool:
         """One batch: changes, feed, checkpoint, announcements. False: cancelled meanwhile, redo."""
         announced = self.unit.state.announced
-        checkpoint = outcomes[-1].entry.offset
+        checkpoint = folded.steps[-1].offset
         with self._lock:
-            if any(self._is_stale(outcome) for outcome in outcomes):
+            if any(self._is_stale(step) for step in folded.steps):
                 return False
             with self._lifecycle.order:
                 batch = self._kv.batch()
-                after = self.unit.write(batch, overlay.pending, checkpoint)
+                after = self.unit.write(batch, folded.rows, checkpoint)
                 if self.unit.target == self.unit.state.generation or not self.unit.is_current():
-                    for outcome in outcomes:
-                        self._feed(batch, outcome)
-                fresh = [outcome for outcome in outcomes if outcome.entry.offset > announced]
+                    _feed(batch, folded.steps)
+                fresh = [step for step in folded.steps if step.offset > announced]
                 waiting = self.announcer.told(batch, fresh) if fresh else None
                 token = self._lifecycle.seal(batch)
                 self._kv.write(batch)
             self.unit.commit(after)
-        self.unit.remembering().written(overlay.pending)
+        if overlay is not None:
+            self.unit.remembering().written(overlay.pending)
+        elif self.beside is not None:
+            self.beside.wrote(folded)
         self.announcer.sync()
-        self.processed_entries += len(outcomes)
-        self._batch_ended_s = self._clock.elapsed_s()
+        self.processed_entries += len(folded.steps)
+        self._batch_ended_s = self.clock.elapsed_s()
         building = self.unit.state.building
         self._drop_skips(checkpoint if building is None else self.unit.state.building_checkpoint)
         self._lifecycle.release(token, self.announcer.marks(self.unit.state.announced))
@@ -279,13 +314,6 @@ class Daemon:
         if self.on_folded is not None:
             self.on_folded()
         return True
-
-    def _feed(self, batch: Batch, outcome: Outcome) -> None:
-        changes = [change for report in outcome.reports for change in report.changes]
-        if changes:
-            rows = [(c.table, c.key, _OPERATIONS[type(c)]) for c in changes]
-            value = _pack([outcome.entry.tenant_no, rows])
-            batch.put("feed", outcome.entry.offset.to_bytes(8, "big"), value)
 
     def trim_feed(self) -> None:
         """The feed is for indexes that follow it; one that was not there for long rebuilds."""
@@ -338,9 +366,8 @@ class Daemon:
         decided_at = self._held.get(offset)
         return decided_at is not None and self._log.written <= decided_at
 
-    def _is_stale(self, outcome: Outcome) -> bool:
-        offset = outcome.entry.offset
-        return any((report.stage, offset) in self._skips for report in outcome.reports)
+    def _is_stale(self, step: Step) -> bool:
+        return any((stage, step.offset) in self._skips for stage in step.stages)
 
     def _drop_skips(self, checkpoint: int) -> None:
         if self._skips:
@@ -370,6 +397,13 @@ class Daemon:
         del self._attempts[place]
         with self._lock:
             self._skips.add(place)
+
+
+def _feed(batch: Batch, steps: Sequence[Step]) -> None:
+    """What the indexes follow."""
+    for step in steps:
+        if step.feed is not None:
+            batch.put("feed", step.offset.to_bytes(8, "big"), step.feed)
 
 
 def collect_skips(log: KvLog, entry_of: EntryOf, start: int) -> set[tuple[str, int]]:

@@ -5,6 +5,7 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from engine.admin import package_version
 from engine.annotator import Annotator
 from engine.announcer import Announcer
 from engine.audit import Trail, days_of
+from engine.beside import Beside, Process, clear_scratch
 from engine.blobs import sweep
 from engine.clock import Clock
 from engine.commit import Committer, Desk
@@ -34,7 +36,6 @@ from engine.models import Model
 from engine.packs import Packs
 from engine.policy import Policies
 from engine.rates import Rates
-from engine.reading import ReadAhead
 from engine.rebuild import rebuild_inline
 from engine.redaction import resume as resume_redactions
 from engine.settings import Settings, embedder_of, preset_of
@@ -219,6 +220,8 @@ def open_stores(settings: Settings, *, read_only: bool = False) -> Stores:
     anchors = Anchors(data / "anchors.log", load_secret(data / "keys" / "anchor.key"))
     # Before the databases: an anchor read later could vouch for more than an earlier snapshot has.
     anchors.load(repair=not read_only)
+    if not read_only:
+        clear_scratch(data / "store")  # of one that folded when the server was killed
     kv = RocksKV.open(data / "store", FAMILIES, read_only=read_only)
     try:
         vault_kv = RocksKV.open(data / "vault", VAULT_FAMILIES, read_only=read_only)
@@ -298,7 +301,7 @@ def assemble(
         entry_of=entries.read,
         batch_entries=batch_entries or limits.PROJECT_ENTRIES_MAX,
     )
-    runner.ahead = _read_ahead(settings, log, entries)
+    runner.beside = _beside(settings, kv, runner, projection)
     keeper = Keeper(committer, runner, anchors=stores.anchors, disk=stores.disk)
     model, board = _model(settings, clock), _board(settings, clock, stores.worker_token)
     return Engine(
@@ -339,12 +342,13 @@ def _units(kv: KV, projection: Projection) -> tuple[Unit, Unit]:
     return inline, Unit(kv, "staged", projection.staged, keeps_recent=True)
 
 
-def _read_ahead(settings: Settings, log: KvLog, entries: EntryReader) -> ReadAhead:
-    def source(start: int, count: int) -> tuple[list[tuple[bytes, str, bytes]], int]:
-        rows = log.read(start, count)
-        return entries.words(rows), rows[-1].header.offset
-
-    return ReadAhead(settings.extract_workers, source)
+def _beside(settings: Settings, kv: KV, runner: Daemon, projection: Projection) -> Beside | None:
+    """Another process to fold a backlog, where it can see the store and knows the projectors."""
+    can_see = isinstance(kv, RocksKV) and projection.stages is STAGES
+    if settings.projection == "thread" or not can_see:
+        return None
+    store = settings.data / "store"
+    return Beside(runner.unit, partial(Process, store), runner.foldable, runner.clock)
 
 
 def _trail(kv: KV, vault: Vault, names: Names, clock: Clock, policies: Policies) -> Trail:

@@ -1,16 +1,13 @@
 """How does a row of bytes become an entry again?"""
 
-from collections.abc import Sequence
-
 import msgspec
 
 from engine.state.log import Row
 from engine.state.names import ACTOR, SCOPE, TENANT, Names
-from schemas.entry import KINDS, SCHEMA_VERSION, Body, Entry, Experience, into_scope_of
+from schemas.entry import SCHEMA_VERSION, Body, Entry, into_scope_of
 from schemas.ids import format_id
 from schemas.times import from_us
 
-_EXPERIENCE = KINDS[Experience]
 _decode = msgspec.msgpack.Decoder(Body).decode
 
 
@@ -23,18 +20,6 @@ class EntryReader:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-
-    def words(self, rows: Sequence[Row]) -> list[tuple[bytes, str, bytes]]:
-        """Id, caller and body of those rows that are experiences, for who reads ahead."""
-        return [
-            (
-                row.header.id,
-                self._names.name(ACTOR, row.header.tenant_no, row.header.actor_no),
-                row.body,
-            )
-            for row in rows
-            if row.header.kind == _EXPERIENCE and row.body is not None
-        ]
 
     def read(self, row: Row) -> Entry:
         """The entry; its body is None when the payload was erased."""

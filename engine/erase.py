@@ -375,6 +375,8 @@ def compact_all(engine: "Engine") -> None:
             except StoreError:
                 if family in kv.families():
                     raise  # it was not dropped meanwhile: the store is broken
+    if engine.daemon.beside is not None:
+        engine.daemon.beside.release()  # it still has the files open that were deleted just now
 
 
 def _require_working(engine: "Engine") -> None:

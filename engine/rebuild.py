@@ -7,7 +7,7 @@ import msgspec
 
 from engine.state.kv import KV
 from engine.state.log import KvLog, Row
-from engine.state.views import Unit
+from engine.state.views import Unit, packed
 from projectors.base import Overlay, Stage
 from projectors.fold import Skips, fold_inline, fold_stages
 from schemas.entry import Entry
@@ -67,7 +67,7 @@ def replay_stages(
 
 def _write(unit: Unit, overlay: Overlay, checkpoint: int) -> None:
     batch = unit.kv.batch()
-    after = unit.write(batch, overlay.pending, checkpoint)
+    after = unit.write(batch, packed(overlay.pending), checkpoint)
     unit.kv.write(batch)
     unit.commit(after)
 

@@ -68,7 +68,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     llm_url: str | None = None
     llm_model: str | None = None
     llm_key: Secret | None = None
-    extract_workers: int = 1
+    projection: str = "process"
     import_folder: Path | None = None
     import_urls: bool = False
     schedule_due_limit: int = limits.SCHEDULE_DUE_ITEMS[0]
@@ -100,7 +100,7 @@ ENVIRONMENT: Final = {
     "llm_url": "CORTEX_LLM_URL",
     "llm_model": "CORTEX_LLM_MODEL",
     "llm_key": "CORTEX_LLM_KEY",
-    "extract_workers": "CORTEX_EXTRACT_WORKERS",
+    "projection": "CORTEX_PROJECTION",
     "import_folder": "CORTEX_IMPORT_FOLDER",
     "import_urls": "CORTEX_IMPORT_URLS",
     "schedule_due_limit": "COGNIRELAY_SCHEDULE_DUE_LIMIT",
@@ -140,7 +140,7 @@ MEANING: Final = {
     "llm_url": "address of an OpenAI-compatible API whose model reads events, as https://host/v1",
     "llm_model": "name of the model at that address",
     "llm_key": "key for that address; printed as ***",
-    "extract_workers": "processes that read a backlog ahead; 0 reads everything in the server",
+    "projection": "process (a backlog is folded beside the server) or thread (all in the server)",
     "import_folder": "folder whose files an import may name by path",
     "import_urls": "1 lets imports fetch https addresses of the open internet",
     "schedule_due_limit": "due items that CogniRelay's orientations tell, 1 to 100",
@@ -176,7 +176,7 @@ def unknown_variables(environment: Mapping[str, str] | None = None) -> list[str]
 
 
 def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
-    for name in ("port", "disk_low_water_mb", "ballast_mb", "extract_workers", *BOUNDS):
+    for name in ("port", "disk_low_water_mb", "ballast_mb", *BOUNDS):
         if name in values:
             values[name] = _whole_number(values[name], sources[name])
     for name, (least, most) in BOUNDS.items():
@@ -205,6 +205,8 @@ def _checked(values: dict[str, Any], sources: dict[str, str]) -> Settings:
         )
     if settings.durability not in ("fsync", "buffered"):
         raise SettingsError(f"{sources['durability']}: durability is fsync or buffered")
+    if settings.projection not in ("process", "thread"):
+        raise SettingsError(f"{sources['projection']}: projection is process or thread")
     if preset_of(settings).require_signed and settings.issuers_file is None:
         raise SettingsError(
             f"{sources['preset']}: preset {settings.preset} takes signed callers only; "

@@ -240,18 +240,26 @@ PROJECT_BYTES_MAX: Final = 4 * MIB
 PROJECT_MS_MAX: Final = 50
 """One batch of the daemon, by count, payload bytes and time, whichever comes first."""
 
-READ_AHEAD_ENTRIES: Final = 512
-"""A backlog worth another process: a tenth of a second of reading, which is what one costs."""
+FOLD_BESIDE_ENTRIES: Final = 512
+"""A backlog worth another process: half a second of folding, which is what starting one costs."""
 
-READ_AHEAD_STEP: Final = 64
-READ_AHEAD_WINDOW: Final = 1024
-"""Entries handed over at a time, and read ahead at most: a few hundred kilobytes."""
+FOLD_ENTRIES: Final = 64
+FOLD_BATCHES_AHEAD: Final = 4
+"""Entries handed over at a time, and how often before the first is written: both sides have
+something to do, and a cancellation throws little away."""
 
-READ_AHEAD_S_MAX: Final = 30.0
+FOLD_ROWS_MAX: Final = 1_000_000
+"""Rows that the other process keeps on disk beside the store's own, a few hundred bytes each;
+then it looks at the store again."""
+
+FOLD_S_MAX: Final = 30.0
 """Seconds to wait for the other process before it is given up."""
 
-READ_AHEAD_LOST_MAX: Final = 3
-"""Reading processes that may die one after the other before everything is read in the server."""
+FOLD_IDLE_S: Final = 20.0
+"""Seconds without work after which the other process goes: it holds memory."""
+
+FOLD_LOST_MAX: Final = 3
+"""Processes that may die one after the other before everything is folded in the server."""
 
 PARK_ATTEMPTS: Final = 3
 """Tries before an entry that a projector cannot take is parked."""

@@ -54,19 +54,11 @@ class Batch(Protocol):
         ...
 
 
-class KV(Protocol):
-    """An ordered key-value store with atomic batches across families."""
-
-    def batch(self) -> Batch:
-        """A new, empty batch for this store; `write` consumes it."""
-        ...
+class Readable(Protocol):
+    """What can be looked up in."""
 
     def get(self, family: str, key: bytes) -> bytes | None:
         """The value, or None if there is no such row."""
-        ...
-
-    def get_many(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values in the order of the keys, None for each that is missing."""
         ...
 
     def scan(
@@ -84,6 +76,18 @@ class KV(Protocol):
         A scan is complete or it raises: CorruptStore if a block cannot be read,
         StoreError if the store is closed under it.
         """
+        ...
+
+
+class KV(Readable, Protocol):
+    """An ordered key-value store with atomic batches across families."""
+
+    def batch(self) -> Batch:
+        """A new, empty batch for this store; `write` consumes it."""
+        ...
+
+    def get_many(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values in the order of the keys, None for each that is missing."""
         ...
 
     def write(self, batch: Batch) -> None:

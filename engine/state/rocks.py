@@ -26,7 +26,7 @@ and proved again on rocksdict itself by `tests/integration/test_rocksdict_bugs.p
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -47,6 +47,7 @@ from engine.state.prescan import find_first_bad, refuse_damage
 
 _MIB = 1024 * 1024
 _BLOCK_CACHE_BYTES = 64 * _MIB
+_SMALL_BYTES = 16 * _MIB
 # Set by us: a log of this size replays in about a second after a crash.
 _WAL_BYTES_MAX = 128 * _MIB
 # Of all families together: there are dozens, and each would fill a buffer of its own.
@@ -164,11 +165,18 @@ class RocksBatch:
 class RocksKV:
     """An ordered key-value store in a directory, owned by one process at a time."""
 
-    def __init__(self, path: Path, families: Sequence[str], read_only: bool, buffer: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        families: Sequence[str],
+        read_only: bool,
+        buffer: int,
+        cache: int = _BLOCK_CACHE_BYTES,
+    ) -> None:
         self._path = path
         self._is_read_only = read_only
         self._buffer_bytes = buffer
-        self._cache: Any = rocksdict.Cache(_BLOCK_CACHE_BYTES)
+        self._cache: Any = rocksdict.Cache(cache)
         self._lock = RLock()
         # After a failed write or sync nobody knows what is on the disk, and a second sync may
         # succeed because the kernel has dropped the pages. So the first failure is the last write.
@@ -217,13 +225,43 @@ class RocksKV:
             raise found from error
 
     @classmethod
+    def open_small(cls, path: Path, families: Sequence[str], *, read_only: bool) -> RocksKV:
+        """A store for one that works beside the owner: little memory, and only these families.
+
+        Read-only it is the owner's, as it is now. That is not looked over for damage: the owner
+        did so when it opened.
+        """
+        if not read_only:
+            path.mkdir(mode=0o700, parents=True)
+            return cls(path, families, False, _SMALL_BYTES, _SMALL_BYTES)
+        return cls._steadily(path, lambda: cls(path, families, True, _SMALL_BYTES, _SMALL_BYTES))
+
+    @classmethod
     def _open_read_only(cls, path: Path, buffer: int) -> RocksKV:
+        def look() -> RocksKV:
+            refuse_damage(path)
+            return cls(path, _families_on_disk(path), True, buffer)
+
+        return cls._steadily(path, look)
+
+    @classmethod
+    def _steadily(cls, path: Path, look: Callable[[], RocksKV]) -> RocksKV:
+        """Open beside the owner, who writes meanwhile.
+
+        A flush that ends between reading the MANIFEST and reading the logs takes rows out of the
+        logs that the MANIFEST did not yet have in files: they would be missing, and nothing would
+        say so. So what was opened counts only if the MANIFEST did not move meanwhile.
+        """
         if not (path / "CURRENT").exists():
             raise StoreError(f"there is no store at {path}")
         for attempt in range(1, _READ_ONLY_ATTEMPT_COUNT + 1):
             try:
-                refuse_damage(path)
-                return cls(path, _families_on_disk(path), True, buffer)
+                before = _manifest(path)
+                kv = look()
+                if before == _manifest(path):
+                    return kv
+                kv.close()
+                raise StoreError(f"{path} is written faster than it can be opened")
             except StoreError as error:
                 if attempt < _READ_ONLY_ATTEMPT_COUNT:
                     continue
@@ -482,6 +520,15 @@ def _refuse_headless(path: Path) -> None:
     for file in (*path.glob("*.sst"), *path.glob("*.log")):
         if _size_of(file):
             raise CorruptStore(f"{path / 'CURRENT'} is missing, but {file} is there", str(file))
+
+
+def _manifest(path: Path) -> tuple[str, int]:
+    """The MANIFEST in use, and how far it is written."""
+    try:
+        name = (path / "CURRENT").read_text().strip()
+    except FileNotFoundError as error:
+        raise StoreError(f"there is no store at {path}") from error
+    return name, _size_of(path / name)
 
 
 def _families_on_disk(path: Path) -> list[str]:

@@ -6,12 +6,12 @@ built in the next generation from the log while the old one is read, and then th
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
-from engine.state.kv import KV, Batch, StoreError
+from engine.state.kv import KV, Batch, Readable, StoreError
 from projectors.base import Projector
 from schemas import limits
 
@@ -19,6 +19,8 @@ _pack = msgspec.msgpack.Encoder().encode
 Answer = TypeVar("Answer")
 Place = tuple[int, str, bytes]
 """Tenant, table and key of a row."""
+Packed = tuple[int, str, bytes, bytes | None]
+"""A row as it is to be written: its place and its bytes, None when it is gone."""
 
 
 class UnitState(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +53,11 @@ def row_key(tenant_no: int, table: str, key: bytes) -> bytes:
     return tenant_no.to_bytes(4, "big") + table.encode() + b"\0" + key
 
 
+def packed(pending: Mapping[Place, Any]) -> list[Packed]:
+    """Rows as they are to be written."""
+    return [(*at, None if value is None else _pack(value)) for at, value in pending.items()]
+
+
 class Unit:
     """A set of projectors that share a checkpoint and a generation."""
 
@@ -71,7 +78,7 @@ class Unit:
         }
         self._remembered: dict[int, Remembered] = {}
         self._rows: Rows | None = None
-        self._written: Iterable[Place] = ()
+        self._written: Sequence[Packed] = ()
         row = kv.get("meta", self._state_key())
         self.state = _decode_state(row) if row is not None else UnitState()
         self.keeps_up = False
@@ -160,16 +167,16 @@ class Unit:
             return self.state.building_checkpoint
         return self.state.checkpoint
 
-    def write(self, batch: Batch, pending: dict[Place, Any], checkpoint: int) -> UnitState:
-        """Put pending rows and the checkpoint into one batch; `commit` after it is written."""
+    def write(self, batch: Batch, rows: Sequence[Packed], checkpoint: int) -> UnitState:
+        """Put rows and the checkpoint into one batch; `commit` after it is written."""
         generation = self.target
-        for (tenant_no, table, key), value in pending.items():
-            family = family_of(self.owner[table], generation)
+        families = {table: family_of(name, generation) for table, name in self.owner.items()}
+        for tenant_no, table, key, value in rows:
             place = row_key(tenant_no, table, key)
             if value is None:
-                batch.delete(family, place)
+                batch.delete(families[table], place)
             else:
-                batch.put(family, place, _pack(value))
+                batch.put(families[table], place, value)
         announced = max(self.state.announced, checkpoint)
         if generation == self.state.building:
             after = msgspec.structs.replace(
@@ -178,7 +185,7 @@ class Unit:
         else:
             after = msgspec.structs.replace(self.state, checkpoint=checkpoint, announced=announced)
         batch.put("meta", self._state_key(), _pack(after))
-        self._written = pending
+        self._written = rows
         return after
 
     def commit(self, after: UnitState) -> None:
@@ -198,6 +205,10 @@ class Unit:
             found = kept[self.target] = Remembered(self.moving())
             self._remembered = kept
         return found
+
+    def forget_remembered(self) -> None:
+        """Others wrote the generation that moves: what was kept of it may be old."""
+        self._remembered.pop(self.target, None)
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────
 
@@ -255,8 +266,9 @@ class Unit:
 class Rows:
     """The rows of one generation, decoded."""
 
-    def __init__(self, unit: Unit, generation: int) -> None:
-        self._kv = unit.kv
+    def __init__(self, unit: Unit, generation: int, kv: Readable | None = None) -> None:
+        """With `kv`, from there and not from the unit's own store."""
+        self._kv = kv if kv is not None else unit.kv
         self.generation = generation
         self._families = {t: family_of(p, generation) for t, p in unit.owner.items()}
         self._decoders = unit.decoders
@@ -361,12 +373,12 @@ class Recent(Rows):
                     self._kept.keep(place, found)
         return found
 
-    def changed(self, places: Iterable[Place]) -> None:
+    def changed(self, rows: Iterable[Packed]) -> None:
         """These rows were just written."""
         with self._lock:
             self._commits += 1
-            for place in places:
-                self._kept.drop(place)
+            for tenant_no, table, key, _ in rows:
+                self._kept.drop((tenant_no, table, key))
 
 
 class Remembered:

@@ -3,11 +3,10 @@
 The rest of the house reads `extract` and the shapes in `candidates`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-import msgspec
 from msgspec import UNSET
 
 from projectors.text.candidates import Candidate, Extraction, Mention, Passage, Value
@@ -16,7 +15,7 @@ from projectors.text.passages import names_in, passages, topics
 from projectors.text.prose import statements as read_prose
 from projectors.text.speakers import speakers_of
 from schemas import limits
-from schemas.entry import Annotation, Body, Entry, Experience
+from schemas.entry import Annotation, Entry, Experience
 from schemas.envelope import (
     MODALITIES,
     BlobContent,
@@ -31,8 +30,6 @@ from schemas.envelope import (
 __all__ = ["Candidate", "Extraction", "Mention", "Passage", "Value", "extract"]
 
 _NOTHING: Final = Extraction()
-_decode = msgspec.msgpack.Decoder(Body).decode
-_foreseen: Callable[[Entry], Extraction | None] | None = None
 _last: tuple[Entry | None, Extraction] = (None, _NOTHING)
 
 
@@ -41,22 +38,9 @@ def extract(entry: Entry) -> Extraction:
     global _last  # noqa: PLW0603 - one pair, swapped at once; what it holds follows from the entry
     asked, found = _last
     if asked is not entry:
-        foreseen = _foreseen(entry) if _foreseen is not None else None
-        found = foreseen if foreseen is not None else _extract(entry)
+        found = _extract(entry)
         _last = (entry, found)
     return found
-
-
-def foresee(lookup: Callable[[Entry], Extraction | None] | None) -> None:
-    """Where an entry may have been read ahead: what it says is the same wherever it is read."""
-    global _foreseen  # noqa: PLW0603 - a memory, not a state: every answer follows from the entry
-    _foreseen = lookup
-
-
-def read_body(body: bytes, caller: str) -> Extraction:
-    """What an encoded body says, for who reads ahead."""
-    found = _decode(body)
-    return _experienced(found.envelope, caller) if isinstance(found, Experience) else _NOTHING
 
 
 def _extract(entry: Entry) -> Extraction:

@@ -94,8 +94,8 @@ def test_closing_lets_go_of_the_directory_even_with_a_stream_open(data):
 
 def test_a_setting_that_cannot_be_used_is_said(data):
     """The engine's own word for it comes through."""
-    with pytest.raises(EmbeddedError, match="extract"):
-        Client.embedded(data, {"extract_workers": "many"})
+    with pytest.raises(EmbeddedError, match="projection"):
+        Client.embedded(data, {"projection": "many"})
 
 
 def test_a_program_that_forgets_to_close_ends_well(data):

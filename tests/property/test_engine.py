@@ -245,6 +245,23 @@ class Clients(RuleBasedStateMachine):
                 break
         self._recover()
 
+    @rule(batch_entries=st.integers(1, 9))
+    def fold_beside(self, batch_entries):
+        """From now on another process folds."""
+        self.site.fold_beside(batch_entries)
+
+    @rule()
+    def kill_the_folder(self):
+        """It dies, whatever it has folded and not handed over."""
+        beside = self.site.engine.daemon.beside
+        if beside is not None and beside._process is not None:
+            beside._process.close()
+
+    @rule()
+    def fold_inside(self):
+        """From now on the server folds by itself."""
+        self.site.engine.daemon.beside = None
+
     @rule(batch_entries=st.integers(1, 9), after=st.integers(0, 3), power_cut=power_cuts)
     def step_into_a_crash(self, batch_entries, after, power_cut):
         """The daemon is cut off at its work: before its write, before its sync, or behind it."""

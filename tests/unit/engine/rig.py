@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
@@ -16,6 +17,7 @@ from typing import Any, Self
 
 import msgspec
 
+from engine.beside import Beside, Desk, Gone, Sight
 from engine.capture import BulkCaptureRequest, CaptureRequest, capture, capture_bulk
 from engine.clock import Clock
 from engine.daemon import collect_skips
@@ -154,6 +156,39 @@ def _laid_vault() -> PoweredKV:
     return kv
 
 
+# ── one that folds beside the server, in this process ────────────────────────────────────────
+
+
+class Inside:
+    """The twin of the folding process: it too sees only what was written when it looked."""
+
+    def __init__(self, unit: Unit, generation: int, stages: tuple[Stage, ...]) -> None:
+        self.is_ready, self.has_ended = True, False
+
+        def look() -> Sight:
+            base, own = MemoryKV(()), MemoryKV(())
+            rows = unit.kv._visible
+            base._visible = {name: family.copy() for name, family in rows.items()}
+            for projector in unit.projectors:
+                own.create_family(family_of(projector.name, generation))
+            return Sight(base, own, unit.projectors, generation)
+
+        self._desk = Desk(stages, look)
+
+    def ask(self, message: bytes) -> "Future[bytes]":
+        """Answer at once; or never, for one that was killed."""
+        answer: Future[bytes] = Future()
+        if self.has_ended:
+            answer.set_exception(Gone("killed"))
+        else:
+            answer.set_result(self._desk.answer(message))
+        return answer
+
+    def close(self) -> None:
+        """End it."""
+        self.has_ended = True
+
+
 # ── an engine that can be left and come back to ──────────────────────────────────────────────
 
 
@@ -210,6 +245,19 @@ class Site:
             self._engine.daemon._stopping = Impatient()
         await start(self._engine, run_daemon=run_daemon)
         return self._engine
+
+    def fold_beside(self, batch_entries: int) -> Beside:
+        """Have everything folded as a process beside the server would, by batches of this size."""
+        engine, stages = self.engine, self.projection.stages
+        beside = Beside(
+            engine.staged,
+            lambda generation: Inside(engine.staged, generation, stages),
+            engine.daemon.foldable,
+            self.clock,
+        )
+        beside.worth_entries, beside.batch_entries = 1, batch_entries
+        engine.daemon.beside = beside
+        return beside
 
     async def stop(self) -> None:
         """Close as an operator would; everything is still there."""

@@ -621,10 +621,10 @@ async def test_a_cancel_between_fold_and_write(rig):
         for text in ("one", "two"):
             await rig.post(engine, text)
         rows = engine.log.read(1, 2)
-        outcomes, overlay, _ = engine.daemon._fold(rows)
-        assert [4, 4] == [len(outcome.reports) for outcome in outcomes]
+        folded, overlay, _ = engine.daemon._fold(rows)
+        assert [4, 4] == [len(step.stages) for step in folded.steps]
 
-        assert not engine.daemon._write(outcomes, overlay)
+        assert not engine.daemon._write(folded, overlay)
         assert 0 == engine.staged.state.checkpoint
 
 

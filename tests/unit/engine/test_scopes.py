@@ -19,6 +19,7 @@ from engine.scopes import (
     set_members,
 )
 from engine.settings import Settings
+from engine.state.views import packed
 from schemas import limits
 from schemas.caller import Caller
 from schemas.entry import Member, ScopePolicies
@@ -440,7 +441,7 @@ async def test_a_listing_is_never_cut_silently(rig):
             )
             for number in range(100, 100 + count)
         }
-        engine.inline.commit(engine.inline.write(batch, pending, engine.log.head()))
+        engine.inline.commit(engine.inline.write(batch, packed(pending), engine.log.head()))
         engine.kv.write(batch)
         page = list_scopes(engine, ALICE, ScopesRequest(prefix=f"ws:n{99 + count}"))
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.state.memory import MemoryKV
-from engine.state.views import Halves, Unit
+from engine.state.views import Halves, Unit, packed
 from projectors.base import Projector
 from schemas import limits
 
@@ -31,7 +31,7 @@ def make_unit(kv=None):
 def write(unit, pending, checkpoint=1):
     """What the daemon does: fill a batch, write it, commit."""
     batch = unit.kv.batch()
-    after = unit.write(batch, pending, checkpoint)
+    after = unit.write(batch, packed(pending), checkpoint)
     unit.kv.write(batch)
     unit.commit(after)
 

@@ -1,0 +1,460 @@
+"""Who folds while the server answers?  A process of its own, when there is much to fold.
+
+What follows from an entry is decided by pure projectors from the entry and the rows before it.
+So a process beside the server can decide it: it reads the store as the server had written it, keeps
+what it has folded since, and hands over rows. Writing stays with the owner
+of the log, in one batch with checkpoint, feed and announcements: a process that dies takes nothing
+along, and what it had is folded again (ADR 0037).
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Final, Protocol
+
+import msgspec
+
+from engine.clock import Clock
+from engine.folding import Folded, Step, fold_entry
+from engine.state.kv import KV
+from engine.state.rocks import RocksKV
+from engine.state.views import (
+    Packed,
+    Place,
+    Remembered,
+    Rows,
+    Unit,
+    family_of,
+    packed,
+    row_key,
+)
+from projectors import STAGES
+from projectors.base import Overlay, Projector, Stage
+from projectors.fold import ProjectorFailed, Skips
+from schemas import limits
+from schemas.entry import Entry
+
+_NICER: Final = 5
+"""Whoever posts or asks is waiting for the server, and nobody for this process."""
+_PIPE_BYTES: Final = 1024 * 1024
+_HELLO: Final = b"ready"
+_GONE: Final = b""
+
+
+class Gone(Exception):
+    """The process beside the server has ended."""
+
+
+_FAILURES: Final = (Gone, OSError, TimeoutError, ValueError)
+"""Of a process that has ended: `ValueError` says that its pipe is closed."""
+
+
+class Ask(msgspec.Struct, frozen=True, array_like=True):
+    """Entries to fold, after all that was asked before; or afresh, from what is written."""
+
+    entries: list[Entry]
+    skips: list[tuple[str, int]]
+    is_indexed: bool
+    is_afresh: bool
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_read_ask = msgspec.msgpack.Decoder(Ask).decode
+_read_folded = msgspec.msgpack.Decoder(Folded).decode
+
+
+# ── in the server ────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A run of offsets that is being folded."""
+
+    first: int
+    last: int
+    answer: "Future[bytes]"
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What there is to fold: after an offset up to another, without these, announced so."""
+
+    cursor: int
+    head: int
+    skips: Skips
+    is_indexed: bool
+
+
+Source = Callable[[int, int], list[Entry]]
+"""Entries from an offset on, at most so many; none where one may not be folded yet."""
+
+
+class Folder(Protocol):
+    """Who folds for the server: asks go in, what was folded comes out, in order."""
+
+    is_ready: bool
+    has_ended: bool
+
+    def ask(self, message: bytes) -> "Future[bytes]":
+        """Hand it over; what comes back is the future's."""
+        ...
+
+    def close(self) -> None:
+        """End it; it has nothing to lose."""
+
+
+class Beside:
+    """Has the backlog of a unit folded by another process, a few batches ahead."""
+
+    worth_entries = limits.FOLD_BESIDE_ENTRIES
+    batch_entries = limits.FOLD_ENTRIES
+
+    def __init__(
+        self, unit: Unit, start: Callable[[int], Folder], source: Source, clock: Clock
+    ) -> None:
+        """`start` starts one that folds into a generation of the unit's rows."""
+        self._unit = unit
+        self._start = start
+        self._source = source
+        self._clock = clock
+        self._process: Folder | None = None
+        self._released: Folder | None = None
+        self._generation = 0
+        self._asked: deque[Asked] = deque()
+        self._next = 0
+        self._rows = 0
+        self._lost_in_a_row = 0
+        self._used_s = 0.0
+        self.failure: str | None = None
+        self.folded = 0
+        self.lost = 0
+
+    def fold(self, stretch: Stretch) -> Folded | None:
+        """The batch after the cursor; None when it is to be folded here."""
+        process = self._ready_process(stretch)
+        if process is None:
+            return None
+        self._used_s = self._clock.elapsed_s()
+        try:
+            self._ask_ahead(process, stretch)
+            if not self._asked:
+                return None
+            folded = _read_folded(self._asked.popleft().answer.result(limits.FOLD_S_MAX))
+        except _FAILURES as error:
+            self._lose(error)
+            return None
+        self._lost_in_a_row = 0
+        if not folded.is_whole:
+            self.discard()
+        return folded if folded.steps else None
+
+    def wrote(self, folded: Folded) -> None:
+        """What was handed out last is in the store."""
+        self.folded += len(folded.steps)
+        self._unit.forget_remembered()
+        self._rows += len(folded.rows)
+        if self._rows > limits.FOLD_ROWS_MAX:
+            self.discard()
+
+    def discard(self) -> None:
+        """What was asked is not wanted any more: begin again with what is written."""
+        self._asked.clear()
+        self._next = self._rows = 0
+
+    def rest(self) -> None:
+        """There is nothing to fold: after a while the process goes."""
+        unused_s = self._clock.elapsed_s() - self._used_s
+        if self._process is not None and unused_s > limits.FOLD_IDLE_S:
+            self.close()
+
+    def release(self) -> None:
+        """Files that the store has deleted are held no longer; from any thread.
+
+        The process reads them until it goes. Another is started when there is much to fold.
+        """
+        process = self._process
+        if process is not None:
+            self._released = process
+            process.close()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether there is a process that folds."""
+        return self._process is not None and self._process.is_ready
+
+    def close(self) -> None:
+        """End the process; it has nothing to lose."""
+        self.discard()
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+    def _ready_process(self, stretch: Stretch) -> Folder | None:
+        """The process, when it is there for the rows that move; else perhaps one is started."""
+        unit, process = self._unit, self._process
+        # Rows that keep up while others are built have little to do: that is done here.
+        if self.failure is not None or unit.keeps_up:
+            return None
+        if process is None or self._generation != unit.target:
+            if stretch.head - stretch.cursor < self.worth_entries:
+                return None
+            self.close()
+            try:
+                self._process = process = self._start(unit.target)
+            except OSError as error:
+                self._lose(error)
+                return None
+            self._generation = unit.target
+        if process.has_ended:
+            self._lose(Gone("before it was ready"))
+            return None
+        return process if process.is_ready else None
+
+    def _ask_ahead(self, process: Folder, stretch: Stretch) -> None:
+        """Keep it busy with what comes after the cursor."""
+        first = self._asked[0].first if self._asked else self._next
+        if first != stretch.cursor + 1:
+            self.discard()
+        is_afresh = not self._next
+        start = self._next or stretch.cursor + 1
+        while len(self._asked) < limits.FOLD_BATCHES_AHEAD and start <= stretch.head:
+            entries = self._source(start, min(self.batch_entries, stretch.head - start + 1))
+            if not entries:
+                break
+            last = entries[-1].offset
+            ask = Ask(
+                entries=entries,
+                skips=[skip for skip in stretch.skips if start <= skip[1] <= last],
+                is_indexed=stretch.is_indexed,
+                is_afresh=is_afresh,
+            )
+            self._asked.append(Asked(start, last, process.ask(_encode(ask))))
+            self._next = start = last + 1
+            is_afresh = False
+
+    def _lose(self, error: BaseException) -> None:
+        """A process that died is replaced when there is more to fold.
+
+        One that dies again and again is not: then everything is folded here, and health says so.
+        """
+        was_released = self._process is not None and self._process is self._released
+        self.close()
+        if was_released:
+            return
+        self.lost += 1
+        self._lost_in_a_row += 1
+        if self._lost_in_a_row >= limits.FOLD_LOST_MAX:
+            self.failure = f"folding beside the server stopped: {error!r}"
+
+
+class Process:
+    """Folds in a process of its own, which reads the store beside its owner."""
+
+    def __init__(self, store: Path, generation: int) -> None:
+        self._store = store
+        # A command of its own and not a fork: that would take the locks of other threads along.
+        command = [sys.executable, "-m", "engine.beside", str(store), str(generation)]
+        self._process = subprocess.Popen(  # noqa: S603 - our own module, by our own interpreter
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self._waiting: deque[Future[bytes]] = deque()
+        self.is_ready = False
+        self.has_ended = False
+        assert self._process.stdin is not None
+        fcntl.fcntl(self._process.stdin, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self._collecting = threading.Thread(target=self._collect, name="fold", daemon=True)
+        self._collecting.start()
+
+    def ask(self, message: bytes) -> "Future[bytes]":
+        """Hand it over; what comes back is the future's."""
+        answer: Future[bytes] = Future()
+        self._waiting.append(answer)
+        assert self._process.stdin is not None
+        _send(self._process.stdin, message)
+        return answer
+
+    def _collect(self) -> None:
+        """Nobody writes while nobody reads: so answers are taken in a thread of their own."""
+        assert self._process.stdout is not None
+        with contextlib.suppress(OSError, ValueError, IndexError, InvalidStateError):
+            self.is_ready = _receive(self._process.stdout) == _HELLO
+            while (message := _receive(self._process.stdout)) is not None:
+                self._waiting.popleft().set_result(message)
+        self.has_ended = True
+        while self._waiting:
+            self._waiting.popleft().set_exception(Gone("the folding process has ended"))
+
+    def close(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+        self._collecting.join()
+        clear_scratch(self._store)
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(OSError):  # what was still to be sent has nowhere to go
+                pipe.close()
+
+
+def _send(pipe: IO[bytes], message: bytes) -> None:
+    pipe.write(len(message).to_bytes(8, "big"))
+    pipe.write(message)
+    pipe.flush()
+
+
+def _receive(pipe: IO[bytes]) -> bytes | None:
+    """The next message; None at the end."""
+    size = pipe.read(8)
+    if len(size) < 8:
+        return None
+    message = pipe.read(int.from_bytes(size, "big"))
+    return message if len(message) == int.from_bytes(size, "big") else None
+
+
+# ── in the other process ─────────────────────────────────────────────────────────────────────
+
+
+class Sight:
+    """The rows of a generation: as they were written when it was opened, and as folded since.
+
+    What is folded is kept in a store of its own, which goes with the process. So nothing depends
+    on when the owner writes it, and memory is bounded.
+    """
+
+    def __init__(self, base: KV, own: KV, projectors: Sequence[Projector], generation: int) -> None:
+        self._base, self._own = base, own
+        unit = Unit(base, "staged", projectors)
+        self._families = {t: family_of(p, generation) for t, p in unit.owner.items()}
+        self.rows = Remembered(Rows(unit, generation, self))
+
+    def get(self, family: str, key: bytes) -> bytes | None:
+        """The row as it was folded, else as it was written."""
+        found = self._own.get(family, key)
+        return self._base.get(family, key) if found is None else found or None
+
+    def scan(
+        self,
+        family: str,
+        start: bytes = b"",
+        end: bytes | None = None,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Both merged, in key order."""
+        rows = dict(self._base.scan(family, start, end))
+        rows.update(self._own.scan(family, start, end))
+        found = sorted((row for row in rows.items() if row[1] != _GONE), reverse=reverse)
+        return iter(found[:limit])
+
+    def keep(self, rows: Sequence[Packed], pending: dict[Place, msgspec.Struct | None]) -> None:
+        """This was folded; no row's value is empty, so an empty one says that it is gone."""
+        batch = self._own.batch()
+        for tenant_no, table, key, value in rows:
+            place = row_key(tenant_no, table, key)
+            batch.put(self._families[table], place, _GONE if value is None else value)
+        self._own.write(batch)
+        self.rows.written(pending)
+
+    def close(self) -> None:
+        """Let go of both."""
+        self._base.close()
+        self._own.close()
+
+
+class Desk:
+    """Folds what it is asked to, on top of what is written and of what it folded itself."""
+
+    def __init__(self, stages: tuple[Stage, ...], look: Callable[[], Sight]) -> None:
+        """`look` opens what is written now."""
+        self._stages = stages
+        self._look = look
+        self._sight: Sight | None = None
+        self._has_failed = False
+
+    def answer(self, message: bytes) -> bytes:
+        """What an ask leaves, both as they travel."""
+        return _encode(self._answer(_read_ask(message)))
+
+    def _answer(self, ask: Ask) -> Folded:
+        """What the entries leave; nothing after one that failed, until it is asked afresh."""
+        if ask.is_afresh:
+            self.close()
+            self._sight = self._look()
+            self._has_failed = False
+        if self._has_failed or self._sight is None:
+            return Folded([], [], is_whole=False)
+        overlay = Overlay(self._sight.rows)
+        steps = self._fold(ask, overlay)
+        rows = packed(overlay.pending)
+        self._sight.keep(rows, overlay.pending)
+        return Folded(rows, steps, is_whole=not self._has_failed)
+
+    def _fold(self, ask: Ask, overlay: Overlay) -> list[Step]:
+        steps: list[Step] = []
+        skips, indexed = frozenset(ask.skips), ask.is_indexed
+        for entry in ask.entries:
+            try:
+                steps.append(fold_entry(entry, self._stages, overlay, skips, indexed=indexed))
+            except ProjectorFailed:
+                # It fails in the server again, where it is tried, told and parked.
+                self._has_failed = True
+                break
+        return steps
+
+    def close(self) -> None:
+        """Let go of what it sees."""
+        if self._sight is not None:
+            self._sight.close()
+            self._sight = None
+
+
+def look(store: Path, generation: int) -> Sight:
+    """The rows of the store as they are now."""
+    projectors = tuple(projector for stage in STAGES for projector in stage.projectors)
+    families = [family_of(projector.name, generation) for projector in projectors]
+    base = RocksKV.open_small(store, ["meta", *families], read_only=True)
+    clear_scratch(store)
+    own = RocksKV.open_small(_scratch(store), families, read_only=False)
+    return Sight(base, own, projectors, generation)
+
+
+def _scratch(store: Path) -> Path:
+    return store.parent / "fold"
+
+
+def clear_scratch(store: Path) -> None:
+    """What one that folded beside this store has left on the disk."""
+    shutil.rmtree(_scratch(store), ignore_errors=True)
+
+
+def serve(store: Path, generation: int) -> None:
+    """Fold until the server hangs up."""
+    desk = Desk(STAGES, partial(look, store, generation))
+    pipe_in, pipe_out = sys.stdin.buffer, sys.stdout.buffer
+    _send(pipe_out, _HELLO)
+    while (message := _receive(pipe_in)) is not None:
+        _send(pipe_out, desk.answer(message))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """What the server starts: the store and the generation that it is to fold into."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
+    os.nice(_NICER)
+    with contextlib.suppress(BrokenPipeError):
+        serve(Path(arguments[0]), int(arguments[1]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

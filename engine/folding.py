@@ -1,0 +1,58 @@
+"""What does folding an entry leave to be written?
+
+Rows, what the indexes follow, and what may be said of it: all of it bytes, so that it is the same
+to the one who writes whether it was folded in the server or in a process beside it.
+"""
+
+from typing import Final
+
+import msgspec
+
+from engine.announcer import Due, said
+from engine.state.views import Packed
+from projectors.base import Close, Drop, Overlay, Put, Stage
+from projectors.fold import Outcome, Skips, fold_stages
+from schemas.entry import Entry
+
+_OPERATIONS: Final = {Put: "put", Close: "close", Drop: "drop"}
+_pack = msgspec.msgpack.Encoder().encode
+
+
+class Step(msgspec.Struct, frozen=True, array_like=True):
+    """What one entry left: the stages that ran, its row of the change feed, what to announce."""
+
+    offset: int
+    stages: list[str]
+    feed: bytes | None
+    due: Due | None
+
+
+class Folded(msgspec.Struct, frozen=True, array_like=True):
+    """What a run of entries left. One that is not whole ends before an entry that failed."""
+
+    rows: list[Packed]
+    steps: list[Step]
+    is_whole: bool = True
+
+
+def fold_entry(
+    entry: Entry, stages: tuple[Stage, ...], overlay: Overlay, skips: Skips, *, indexed: bool
+) -> Step:
+    """Fold one entry; its rows are pending in the overlay. Raises ProjectorFailed."""
+    (outcome,) = fold_stages([entry], stages, overlay, skips)
+    return Step(
+        offset=entry.offset,
+        stages=[report.stage for report in outcome.reports],
+        feed=_feed(outcome),
+        due=said(outcome, indexed=indexed),
+    )
+
+
+def _feed(outcome: Outcome) -> bytes | None:
+    """The rows that an entry changed, for the indexes that follow."""
+    rows = [
+        (change.table, change.key, _OPERATIONS[type(change)])
+        for report in outcome.reports
+        for change in report.changes
+    ]
+    return _pack([outcome.entry.tenant_no, rows]) if rows else None

@@ -1,0 +1,288 @@
+"""Is what another process folds the same, and is nothing missed when that process is gone?"""
+
+import asyncio
+import contextlib
+import os
+import signal
+
+import pytest
+
+from engine.admin import health
+from engine.beside import Ask, Gone, Process, _encode, _read_folded
+from engine.daemon import collect_skips
+from engine.engine import Projection, assemble, open_stores, start
+from engine.engine import close as close_engine
+from engine.erase import compact_all
+from engine.settings import Settings
+from engine.watch import CancelRequest, cancel
+from projectors import STAGES
+from schemas import limits
+
+TEXTS = (
+    "I moved to Berlin in March and I work at Acme.",
+    "My dog Rex loves the park, and my sister Ana doesn't eat meat.",
+    "ok",
+    "Acme moved to 200 seats yesterday; Bob says the deal is signed.",
+    "I no longer live in Berlin; since May I live in Rome.",
+)
+BACKLOG = limits.FOLD_BESIDE_ENTRIES + 200
+
+
+# ── the process itself, over a store on disk ─────────────────────────────────────────────────
+
+
+@contextlib.asynccontextmanager
+async def on_disk(rig, tmp_path):
+    """An engine over a data directory, with a backlog; the daemon is stepped by hand."""
+    settings = Settings(data=tmp_path / "data", embedder="hashing", ballast_mb=1)
+    engine = assemble(settings, open_stores(settings))
+    engine.daemon._stopping = rig.Impatient()
+    await start(engine, run_daemon=False)
+    try:
+        await say(rig, engine, BACKLOG)
+        yield engine
+    finally:
+        await close_engine(engine)
+
+
+async def say(rig, engine, count):
+    """So many entries, each of its own."""
+    first = engine.log.head()
+    texts = [f"{n}. {TEXTS[n % len(TEXTS)]}" for n in range(first, first + count)]
+    for start_at in range(0, count, 500):
+        await rig.post_many(engine, texts[start_at : start_at + 500])
+
+
+def one_step(engine):
+    """A step, once the process is there: before that everything is folded here, step by step."""
+    beside = engine.daemon.beside
+    if beside._process is None and beside.failure is None:
+        # As a step would; but it does not fold the backlog away before the other is ready.
+        beside._process = beside._start(engine.staged.target)
+        beside._generation = engine.staged.target
+    while beside._process is not None and not (
+        beside._process.is_ready or beside._process.has_ended
+    ):
+        os.sched_yield()
+    return engine.daemon.step()
+
+
+async def steps(engine, count=10_000):
+    """So many steps, or as many as there are."""
+    for _ in range(count):
+        if not await asyncio.to_thread(one_step, engine):
+            return
+
+
+async def test_a_backlog_is_folded_beside_and_comes_out_the_same(rig, tmp_path):
+    """Views are those that folding in place gives (I4)."""
+    async with on_disk(rig, tmp_path) as engine:
+        await steps(engine)
+        beside = engine.daemon.beside
+
+        assert beside.folded > 0
+        assert (0, None) == (beside.lost, beside.failure)
+        assert engine.log.head() == engine.staged.state.checkpoint
+        assert rig.replayed(engine, Projection()) == rig.kept(engine)
+
+
+async def test_it_sees_what_the_server_folded_meanwhile(rig, tmp_path):
+    """The two take turns: each goes on from what the other wrote."""
+    async with on_disk(rig, tmp_path) as engine:
+        beside = engine.daemon.beside
+        await steps(engine, 3)
+        engine.daemon.beside = None
+        await asyncio.to_thread(engine.daemon.step)
+        engine.daemon.beside = beside
+        await steps(engine)
+
+        assert beside.folded > 0
+        assert rig.replayed(engine, Projection()) == rig.kept(engine)
+
+
+async def test_one_that_dies_is_replaced(rig, tmp_path):
+    """Another takes its place, what the dead one had is folded again, and nothing differs."""
+    async with on_disk(rig, tmp_path) as engine:
+        beside = engine.daemon.beside
+        await steps(engine, 2)
+        folded = beside.folded
+        beside._process._process.send_signal(signal.SIGKILL)
+        beside._process._process.wait()
+        await say(rig, engine, BACKLOG)
+        await steps(engine)
+
+        assert (1, None) == (beside.lost, beside.failure)
+        assert beside.folded > folded
+        assert rig.replayed(engine, Projection()) == rig.kept(engine)
+
+
+async def test_those_that_keep_dying_are_given_up(rig, tmp_path):
+    """The rest is folded here; health tells, and nothing differs."""
+    async with on_disk(rig, tmp_path) as engine:
+        beside = engine.daemon.beside
+        begin = beside._start
+
+        def stillborn(generation):
+            process = begin(generation)
+            process._process.kill()
+            return process
+
+        beside._start = stillborn
+        await say(rig, engine, BACKLOG * limits.FOLD_LOST_MAX)
+        await steps(engine)
+
+        assert limits.FOLD_LOST_MAX == beside.lost
+        assert "folding beside the server stopped" in beside.failure
+        assert "degraded" == health(engine, rig.ALICE).status
+        assert rig.replayed(engine, Projection()) == rig.kept(engine)
+
+
+async def test_a_rebuild_is_folded_beside(rig, tmp_path):
+    """Into the new generation, which swaps; the old rows were folded by another process."""
+    async with on_disk(rig, tmp_path) as engine:
+        await steps(engine)
+        folded = engine.daemon.beside.folded
+        engine.daemon.request_rebuild()
+        await steps(engine)
+
+        assert engine.daemon.beside.folded > folded + BACKLOG // 2
+        assert not engine.daemon.is_rebuilding
+        assert rig.replayed(engine, Projection()) == rig.kept(engine)
+
+
+async def test_it_ends_with_the_server(rig, tmp_path):
+    """Nothing is left behind: not the process, and not its hold on the store."""
+    async with on_disk(rig, tmp_path) as engine:
+        await steps(engine, 2)
+        process = engine.daemon.beside._process
+        engine.daemon.beside.close()
+
+        assert process._process.returncode is not None
+
+
+async def test_it_lets_deleted_files_go(rig, tmp_path):
+    """After an erasure nobody has the old files open; that is no death, and another can follow."""
+    async with on_disk(rig, tmp_path) as engine:
+        beside = engine.daemon.beside
+        await steps(engine, 2)
+        process = beside._process
+        await asyncio.to_thread(compact_all, engine)
+        assert process._process.returncode is not None
+
+        await say(rig, engine, BACKLOG)
+        await steps(engine)
+        assert (0, None) == (beside.lost, beside.failure)
+        assert rig.replayed(engine, Projection()) == rig.kept(engine)
+
+
+async def test_it_hangs_up_when_the_server_does(rig, tmp_path):
+    """A server that is killed leaves no process: the end of its input is the end of it."""
+    async with on_disk(rig, tmp_path) as engine:
+        process = Process(tmp_path / "data" / "store", engine.staged.target)
+        process._process.stdin.close()
+
+        assert 0 == process._process.wait(timeout=60)
+        process.close()
+
+
+async def test_those_who_wait_for_a_dead_one_are_told(rig, tmp_path):
+    """An answer comes or fails; it is never left open."""
+    async with on_disk(rig, tmp_path) as engine:
+        process = Process(tmp_path / "data" / "store", engine.staged.target)
+        process._process.kill()
+        with pytest.raises((Gone, OSError)):
+            for _ in range(2):
+                process.ask(b"").result(timeout=60)
+        process.close()
+
+
+# ── when, over a store in memory ─────────────────────────────────────────────────────────────
+
+
+async def test_few_entries_start_no_process(rig):
+    """Starting another costs more than folding a little."""
+    async with rig.Site() as site:
+        engine = await site.open()
+        beside = site.fold_beside(4)
+        beside.worth_entries = limits.FOLD_BESIDE_ENTRIES
+        await rig.post_many(engine, [f"number {n}" for n in range(20)])
+        await site.settle()
+
+        assert beside._process is None
+        assert 0 == beside.folded
+
+
+async def test_it_goes_when_there_was_nothing_to_fold_for_a_while(rig):
+    """It stays for the next rush, and not for ever."""
+    async with rig.Site() as site:
+        engine = await site.open()
+        beside = site.fold_beside(4)
+        await rig.post_many(engine, [f"number {n}" for n in range(20)])
+        await site.settle()
+        assert beside._process is not None
+
+        beside._used_s = -limits.FOLD_IDLE_S - 1
+        await site.settle()
+        assert beside._process is None
+
+
+async def test_what_is_cancelled_meanwhile_is_folded_again_without_it(rig):
+    """What was folded ahead with the entry is thrown away."""
+    async with rig.Site(rig.projection()) as site:
+        engine = await site.open()
+        beside = site.fold_beside(2)
+        for text in ("one", "two", "three", "four", "doomed", "six"):
+            receipt = await rig.post(engine, text)
+            if text == "doomed":
+                doomed = receipt
+        await site.step()
+        assert beside._asked  # folded ahead, as far as the last
+        answer = await cancel(engine, rig.ALICE, doomed.event_id, CancelRequest())
+        await site.settle()
+
+        assert ["extracted", "indexed", "consolidated"] == answer.stages_cancelled
+        assert doomed.event_id not in str(rig.kept(engine))
+        assert rig.replayed(engine, site.projection) == rig.kept(engine)
+
+
+async def test_poison_is_tried_here_and_parked(rig):
+    """What comes before it is kept, it is parked by a directive, the rest goes on beside."""
+    early = rig.ledger(refuses=lambda text: text == "poison")
+    async with rig.Site(rig.projection(early)) as site:
+        engine = await site.open()
+        beside = site.fold_beside(2)
+        for text in ("one", "two", "three", "poison", "five", "six", "seven"):
+            await rig.post(engine, text)
+        await site.settle()
+
+        assert beside.folded >= 6
+        assert {("ledger", 4)} == collect_skips(engine.log, engine.entry_of, 1)
+        assert rig.replayed(engine, site.projection) == rig.kept(engine)
+
+
+# ── the desk ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_after_a_failure_nothing_is_folded_until_it_is_asked_afresh(rig):
+    """What follows an entry that failed would be folded without it."""
+    refusing = rig.projection(rig.ledger(refuses=lambda text: text == "poison"))
+    async with rig.Site(refusing) as site:
+        engine = await site.open()
+        for text in ("one", "poison", "three"):
+            await rig.post(engine, text)
+        entries = [engine.entry_of(row) for row in engine.log.read(1, 3)]
+        desk = rig.Inside(engine.staged, engine.staged.target, refusing.stages)._desk
+
+        def ask(some, *, afresh):
+            message = _encode(Ask(some, [], is_indexed=True, is_afresh=afresh))
+            folded = _read_folded(desk.answer(message))
+            return [step.offset for step in folded.steps], folded.is_whole
+
+        assert ([1], False) == ask(entries[:2], afresh=True)
+        assert ([], False) == ask(entries[2:], afresh=False)
+        assert ([3], True) == ask(entries[2:], afresh=True)
+
+
+def test_the_process_knows_the_engines_own_projectors_only():
+    """Others, as a test brings them, are folded in the server."""
+    assert Projection().stages is STAGES
