@@ -59,6 +59,7 @@ from engine.state.vault import FAMILIES as VAULT_FAMILIES
 from engine.state.vault import Vault
 from engine.state.views import Unit
 from engine.tokens import Verified, Verifier
+from engine.told import Told
 from engine.work.board import Board
 from engine.work.embedding import SharedEmbedder, is_slow
 from engine.work.queue import ArqQueue
@@ -162,6 +163,7 @@ class Engine:
     cursors: Cursors
     packs: Packs
     entries: EntryReader
+    told: Told
 
     @property
     def directory(self) -> Directory:
@@ -273,8 +275,7 @@ def assemble(
     batch_entries: int | None = None,
 ) -> Engine:
     """Wire the organs together over open stores. Nothing runs yet."""
-    clock = clock or Clock()
-    projection = projection or Projection()
+    clock, projection = clock or Clock(), projection or Projection()
     kv = stores.kv
     vault = Vault(stores.vault_kv, stores.master, stores.keyring)
     bus = Lifecycle(kv, clock)
@@ -333,6 +334,7 @@ def assemble(
         cursors=Cursors(stores.master),
         packs=Packs(stores.master, clock),
         entries=entries,
+        told=Told(log, entries.read),
     )
 
 

@@ -17,13 +17,14 @@ from engine.reach import Reach, View, reach_of
 from engine.state.log import Row
 from engine.state.names import TENANT
 from engine.temporal import Answer, Window
+from engine.told import actor_of, subject_of, told_by
 from schemas import limits
 from schemas.caller import Caller
 from schemas.entry import Entry
-from schemas.envelope import Actor, Envelope
+from schemas.envelope import Envelope
 from schemas.errors import InvalidParameter, NotFound, ResourceDeleted
 from schemas.ids import format_id, parse_id, uuid7_instant_us
-from schemas.layers import Event, EventContext
+from schemas.layers import Event
 from schemas.lifecycle import STAGE_ORDER
 from schemas.pack import Traversed
 from schemas.reads import EventPage
@@ -355,9 +356,9 @@ def _wanted(request: EventsRequest, window: Window) -> Callable[[Entry, Envelope
     if recorded_until is not None:
         tests.append(lambda entry, _: entry.recorded_at < recorded_until)
     if request.observed_actor is not None:
-        tests.append(lambda entry, e: _actor(entry, e).id == request.observed_actor)
+        tests.append(lambda entry, e: actor_of(entry, e).id == request.observed_actor)
     if request.subject is not None:
-        tests.append(lambda entry, e: _subject(entry, e).id == request.subject)
+        tests.append(lambda entry, e: subject_of(entry, e).id == request.subject)
     if request.modality is not None:
         tests.append(lambda _, envelope: envelope.modality == request.modality)
     if request.labels:
@@ -366,54 +367,21 @@ def _wanted(request: EventsRequest, window: Window) -> Callable[[Entry, Envelope
     return lambda entry, envelope: all(test(entry, envelope) for test in tests)
 
 
-def _actor(entry: Entry, envelope: Envelope) -> Actor:
-    return envelope.observed_actor or _typed(entry.caller)
-
-
-def _subject(entry: Entry, envelope: Envelope) -> Actor:
-    return envelope.subject or _actor(entry, envelope)
-
-
-def _typed(actor: str) -> Actor:
-    return Actor(id=actor, type=actor.partition(":")[0])
-
-
 def event_of(engine: "Engine", tenant_no: int, entry: Entry) -> Event | None:
-    """The record of an experience (001 §7.1), as it was submitted."""
-    envelope = entry.envelope
-    if envelope is None:
-        return None
-    context = envelope.context
-    derives = engine.staged.get(tenant_no, "derives", entry.id)
-    cancel = engine.inline.get(tenant_no, "cancelled", entry.offset.to_bytes(8, "big"))
-    return Event(
-        id=entry.event_id,
-        scope=entry.scope,
-        actor=_actor(entry, envelope).id,
-        modality=envelope.modality,
-        content=envelope.content,
-        context=EventContext(
-            observed_at=context.observed_at,
-            recorded_at=entry.recorded_at,
-            source_recorded_at=context.source_recorded_at,
-            location=context.location,
-            preceded_by=context.preceded_by,
-            intent=context.intent,
-            labels=context.labels,
-            timezone=context.timezone,
-            refers_to=context.refers_to,
-        ),
-        derives=derives.ids if derives is not None else [],
-        wal_offset=entry.offset,
-        tenant_id=entry.tenant,
-        caller=entry.caller,
-        observed_actor=_actor(entry, envelope),
-        subject=_subject(entry, envelope),
-        directives=envelope.directives,
-        idempotency_key=envelope.idempotency_key,
-        batch_id=getattr(entry.body, "batch_id", None),
-        language=envelope.language,
-        scripts=envelope.scripts,
-        source=envelope.source,
+    """The record of an experience (001 §7.1), and what has become of it."""
+    event = told_by(entry)
+    return None if event is None else as_it_stands(engine, tenant_no, entry.id, event)
+
+
+def as_it_stands(engine: "Engine", tenant_no: int, raw: bytes, event: Event) -> Event:
+    """An event with what followed from it, and whether it was cancelled."""
+    derives = engine.staged.get(tenant_no, "derives", raw)
+    place = event.wal_offset.to_bytes(8, "big")
+    cancel = engine.inline.get(tenant_no, "cancelled", place)
+    if derives is None and cancel is None:
+        return event
+    return msgspec.structs.replace(
+        event,
+        derives=event.derives if derives is None else derives.ids,
         excluded_from_recall=cancel is not None,
     )

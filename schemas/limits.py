@@ -664,12 +664,22 @@ NAME_CACHE_MAX: Final = 100_000
 CALLERS_KEPT_MAX: Final = 4096
 """Unsigned callers kept by what their header says: some 300 bytes each."""
 
+TARGETS_KEPT_MAX: Final = 1024
+"""Targets of requests kept taken apart, and only short ones: most requests have one of a few."""
+
+TARGET_BYTES_KEPT: Final = 256
+"""The longest target that is kept: with path and query about 1 KB each."""
+
 VIEW_CACHE_ROWS_MAX: Final = 16_384
 """Rows of a view that its writer keeps decoded, about 5 KB each; beyond it they are read again."""
 
 READ_CACHE_ROWS_MAX: Final = 4096
 """Rows of the layers kept decoded for readers: a recall looks up two or three hundred, and the next
 one of the same scope mostly the same ones."""
+
+TOLD_BYTES_MAX: Final = 16 * MIB
+"""Events kept decoded for readers, by the length of their bodies and 2 KB each: about the events of
+eight scopes of a thousand; beyond it those asked for the longest ago go."""
 
 PROBE_S_MAX: Final = 5.0
 """A health probe is never older than this."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -83,7 +84,7 @@ def pool_of(places: Sequence[Place], scored: Sequence[Scored], asked: Asked) -> 
     actor, actors = _renumbered([(part.of("actor"), part.block.actors) for part in parts])
     role, roles = _renumbered([(part.of("role"), part.block.roles) for part in parts])
     pieces = _joined([part.pieces() for part in parts], np.int32)
-    lengths = _joined([part.lengths() for part in parts], np.int64)
+    lengths = _joined([part.lengths for part in parts], np.int64)
     met = matches(asked.words.and_also(asked.expected), pieces, lengths, asked.embedder)
     return Pool(
         raws=[part.block.raws[row] for part in parts for row in part.rows.tolist()],
@@ -122,13 +123,14 @@ def neighbours_of(block: Block, rows: Rows) -> Rows:
     around = np.where(is_inside, around, rows[:, None])
     is_same = is_inside & _stand_together(block, rows[:, None], around)
     found = np.full((len(rows), len(SIDES)), -1, np.int64)
+    every = np.arange(len(rows))
     for first, sides in ((0, (1, 0)), (_LOOK_ROWS, (2, 3))):
         part, there = is_same[:, first : first + _LOOK_ROWS], around[:, first : first + _LOOK_ROWS]
-        # How many of the session stand between: none before the first, one before the second.
-        nth = np.cumsum(part, axis=1)
-        for number, side in enumerate(sides, start=1):
-            row, step = np.nonzero(part & (nth == number))
-            found[row, side] = there[row, step]
+        for side in sides:
+            # The first of the session that was not taken yet.
+            step = part.argmax(axis=1)
+            found[:, side] = np.where(part[every, step], there[every, step], -1)
+            part[every, step] = False
     return found
 
 
@@ -153,11 +155,16 @@ class _Part:
         self.block = place.block
         self.rows = rows
         # Only what happened has a before and an after.
+        self._is_told = place.layer == "events"
         self.neighbours = (
             neighbours_of(place.block, rows)
-            if place.layer == "events"
+            if self._is_told
             else np.full((len(rows), len(SIDES)), -1, np.int64)
         )
+        starts = place.block.starts
+        self._starts: Rows = starts[rows]
+        self.lengths: Rows = starts[rows + 1] - self._starts
+        """How many pieces each row has."""
         self._scored = scored
 
     def of(self, column: str) -> Any:
@@ -180,38 +187,33 @@ class _Part:
 
     def vectors_before(self) -> Any:
         """The vector of the utterance before each; zeros where there is none."""
+        if not self._is_told:
+            return np.zeros((len(self.rows), self.block.vectors.shape[1]), np.float32)
         before = self.neighbours[:, 1]
         found = self.block.vectors[before]
         found[before < 0] = 0
         return found
 
-    def lengths(self) -> Rows:
-        """How many pieces each row has."""
-        starts = self.block.starts
-        lengths: Rows = starts[self.rows + 1] - starts[self.rows]
-        return lengths
-
     def pieces(self) -> Any:
         """The pieces of the rows, one after another."""
-        lengths = self.lengths()
+        lengths = self.lengths
         # Where each piece lies: the row's start, and its place within the row.
-        ends = np.cumsum(lengths)
-        within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - lengths, lengths)
-        return self.block.tokens[np.repeat(self.block.starts[self.rows], lengths) + within]
+        ends = lengths.cumsum()
+        places = np.repeat(self._starts - ends + lengths, lengths)
+        return self.block.tokens[places + np.arange(len(places))]
 
 
 def _chosen(place: Place, scored: Scored, near: int) -> Rows:
     """Rows that a channel named, and the neighbours of the best of them, in order."""
     named = {*scored.words, *scored.meaning, *scored.lent}
-    rows = np.fromiter(named, np.int64, len(named))
-    if near and len(rows):
-        best = np.array([*list(scored.words)[:near], *list(scored.meaning)[:near]], np.int64)
-        beside = neighbours_of(place.block, np.unique(best)).ravel()
+    if near and named:
+        best = {*islice(scored.words, near), *islice(scored.meaning, near)}
+        beside = neighbours_of(place.block, np.array(sorted(best), np.int64)).ravel()
         beside = beside[beside >= 0]
         if place.admitted is not None:
             beside = beside[place.admitted[beside]]
-        rows = np.concatenate([rows, beside])
-    return np.unique(rows)
+        named.update(beside.tolist())
+    return np.array(sorted(named), np.int64)
 
 
 def _meaning(parts: Sequence[_Part], vectors: Any, vector: Any) -> Any:
@@ -252,12 +254,12 @@ def _renumbered(parts: Sequence[tuple[Any, Sequence[str]]]) -> tuple[Any, list[s
     names = [""]
     columns = []
     for numbers, own in parts:
-        distinct, inverse = np.unique(numbers, return_inverse=True)
-        translated = []
-        for number in distinct.tolist():
+        counts = np.bincount(numbers)
+        translated = np.zeros(len(counts), np.int32)
+        for number in np.flatnonzero(counts).tolist():
             name = own[number]
             if name not in names:
                 names.append(name)
-            translated.append(names.index(name))
-        columns.append(np.array(translated, np.int32)[inverse])
+            translated[number] = names.index(name)
+        columns.append(translated[numbers])
     return _joined(columns, np.int32), names

@@ -202,8 +202,8 @@ class _Search:
         self, layers: Sequence[Layer], hits: _Hits, asked: Asked, lent: Mapping[bytes, float]
     ) -> Pool:
         """The candidates of these layers, with everything that is known of them."""
-        words = self._by_place(layers, ((hit.layer, hit.raw, hit.score) for hit in hits.words))
-        meaning = self._by_place(layers, ((hit.layer, hit.raw, hit.score) for hit in hits.meaning))
+        words = self._by_place(layers, (hit[:3] for hit in hits.words))
+        meaning = self._by_place(layers, (hit[:3] for hit in hits.meaning))
         borrowed = self._by_place(layers, (("events", *some) for some in lent.items()))
         places = [place for layer in layers for place in self.places(layer)]
         scored = [Scored(*some) for some in zip(words, meaning, borrowed, strict=True)]
@@ -216,12 +216,17 @@ class _Search:
         found: dict[Layer, list[dict[int, float]]] = {
             layer: [{} for _ in self.places(layer)] for layer in layers
         }
-        alone = {layer: self.places(layer)[0] for layer in layers if len(found[layer]) == 1}
+        alone = {
+            layer: (self.places(layer)[0].row_of, found[layer][0])
+            for layer in layers
+            if len(found[layer]) == 1
+        }
         for layer, raw, score in scores:
             if layer in alone:
-                row = alone[layer].row_of(raw)
+                row_of, rows = alone[layer]
+                row = row_of(raw)
                 if row is not None:
-                    found[layer][0][row] = score
+                    rows[row] = score
             elif layer in found:
                 place = self._find(layer, raw)
                 if place is not None:

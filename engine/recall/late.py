@@ -19,6 +19,9 @@ Floats = NDArray[np.float32]
 FLOOR: Final = 0.35
 """Likeness below this is that of any two words."""
 
+_FEW: Final = 8
+"""Pieces that are looked for one by one."""
+
 
 @dataclass(frozen=True)
 class Words:
@@ -64,8 +67,11 @@ def importance(words: Words, samples: Sequence[tuple[Any, int]]) -> Floats:
     texts = sum(count for _, count in samples)
     seen = np.zeros(len(words.pieces))
     for pieces, _ in samples:
-        # Every piece up to the largest asked for is counted: quicker than to look for a few.
-        seen += np.bincount(pieces[pieces < size], minlength=size)[words.pieces]
+        if len(words.pieces) <= _FEW:
+            seen += [np.count_nonzero(pieces == piece) for piece in words.pieces]
+        else:
+            # Every piece up to the largest asked for is counted: quicker than to look for each.
+            seen += np.bincount(pieces[pieces < size], minlength=size)[words.pieces]
     having = np.minimum(np.minimum.reduceat(seen, words.starts), texts)
     rarity = np.log1p((texts - having + 0.5) / (having + 0.5)) + 1e-6
     shares: Floats = (rarity / rarity.sum()).astype(np.float32)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from engine import policy, records
-from engine.read import event_of
+from engine.read import as_it_stands
 from engine.recall.candidates import Ranked
 from engine.recall.filters import admits
 from engine.recall.pack import UNMARKED, Marks, rests_on
@@ -119,9 +119,10 @@ class Loader:
             yield None if record is None or self._is_imagined_away(record) else record
 
     def _events(self, part: Sequence[Ranked]) -> Iterator[Event | None]:
-        engine = self._engine
-        for row in engine.log.read_many([one.offset for one in part]):
-            event = event_of(engine, self._tenant_no, engine.entry_of(row))
+        engine, tenant_no = self._engine, self._tenant_no
+        told = engine.told.read([one.offset for one in part])
+        for one, submitted in zip(part, told, strict=True):
+            event = submitted and as_it_stands(engine, tenant_no, one.raw, submitted)
             if (
                 event is None
                 or event.excluded_from_recall

@@ -17,7 +17,6 @@ from engine.recall.render import (
     source_of,
     trust_of,
     when_of,
-    words_of,
 )
 from engine.recall.select import Frame
 from engine.state.index import Embedder
@@ -54,6 +53,8 @@ SINGULAR: Final[Mapping[LayerName, Singular]] = {
 _SOURCES: Final = "Sources:"
 _LARGE: Final = ("content", "summary", "causal_chain", "events", "synthesis_inputs")
 
+_encode: Final = msgspec.json.Encoder().encode
+
 Count = Callable[[str], int]
 
 
@@ -88,6 +89,7 @@ class Shown(msgspec.Struct, frozen=True, gc=False):
     thing: Thing
     score: float
     marks: Marks
+    words: str
     line: str
     tokens: int
     excerpt: tuple[int, int] | None = None
@@ -161,16 +163,16 @@ def pricing_of(embedder: Embedder) -> Pricing:
     return found
 
 
-def line_for(plan: Plan, thing: Thing, marks: Marks, excerpt: str | None) -> str:
-    """The line an item has in a plan's rendering."""
+def line_for(plan: Plan, thing: Thing, marks: Marks, words: str) -> str:
+    """The line an item has in a plan's rendering, with all of its words or some."""
     if plan.shape.rendering == "narrative":
-        return _told(thing, marks, excerpt)
-    return line_of(thing, marks.names(), excerpt)
+        return _told(thing, marks, words)
+    return line_of(thing, marks.names(), words)
 
 
-def _told(thing: Thing, marks: Marks, excerpt: str | None) -> str:
+def _told(thing: Thing, marks: Marks, words: str) -> str:
     """A sentence of a story: when, who, what."""
-    words = indented(words_of(thing) if excerpt is None else excerpt)
+    words = indented(words)
     said = "".join(f" ({name})" for name in marks.names())
     if isinstance(thing, Event):
         return f"On {day(when_of(thing))}, {thing.actor}{said}: “{words}”"
@@ -241,7 +243,7 @@ def evidence_of(told: Sequence[Shown]) -> list[Evidence]:
             marker=f"[{number}]",
             layer=one.layer,
             id=one.thing.id,
-            text=words_of(one.thing)[slice(*(one.excerpt or (None,)))],
+            text=one.words if one.excerpt is None else one.words[slice(*one.excerpt)],
             when=when_of(one.thing),
             source=source_of(one.thing),
             trust=trust_of(one.thing),
@@ -257,12 +259,28 @@ def evidence_of(told: Sequence[Shown]) -> list[Evidence]:
 
 def layers_of(plan: Plan, shown: Sequence[Shown]) -> Layers:
     """The chosen records, best first in each layer."""
-    found: dict[str, list[Item]] = {layer: [] for layer in LAYER_ORDER}
+    found: dict[str, list[Any]] = {layer: [] for layer in LAYER_ORDER}
     if plan.shape.shows_layers:
+        changes_all = plan.excludes_content or bool(plan.filters.without)
         for one in sorted(shown, key=lambda item: -item.score):
             group = found[one.layer]
-            group.append(item_of(plan, one, len(group) + 1))
+            is_whole = not changes_all and one.excerpt is None
+            group.append((_whole_item if is_whole else item_of)(plan, one, len(group) + 1))
     return Layers(**found)
+
+
+def _whole_item(plan: Plan, one: Shown, position: int) -> Item | msgspec.Raw:
+    """The same as `item_of`, already encoded: a record of which nothing is left out."""
+    thing = one.thing
+    if isinstance(thing, Event) and thing.source is not None:
+        return item_of(plan, one, position)
+    if isinstance(thing, Fact):
+        # The item's trust stands in the place of the record's own.
+        thing = msgspec.structs.replace(thing, trust=trust_of(thing))
+    added = _added(one, position)
+    if isinstance(thing, Fact):
+        del added["trust"]
+    return msgspec.Raw(_encode(thing)[:-1] + b"," + _encode(added)[1:])
 
 
 def item_of(plan: Plan, one: Shown, position: int) -> Item:
@@ -275,15 +293,21 @@ def item_of(plan: Plan, one: Shown, position: int) -> Item:
             item.pop(name, None)
     elif one.excerpt is not None:
         start, end = one.excerpt
-        words = words_of(one.thing)
         item.pop("content", None)
-        text = words[start:end]
-        item["excerpt"] = {"text": text, "start": start, "end": end, "of": len(words)}
-    item["ranked_position"] = position
-    item["score"] = round(one.score, 4)
-    item["source"] = source_of(one.thing)
-    item["trust"] = trust_of(one.thing)
-    item["tokens"] = one.tokens
+        text = one.words[start:end]
+        item["excerpt"] = {"text": text, "start": start, "end": end, "of": len(one.words)}
+    return item | _added(one, position)
+
+
+def _added(one: Shown, position: int) -> Item:
+    """What an item has beside its record: its place, and what a reader should know."""
+    item: Item = {
+        "ranked_position": position,
+        "score": round(one.score, 4),
+        "source": source_of(one.thing),
+        "trust": trust_of(one.thing),
+        "tokens": one.tokens,
+    }
     marks = one.marks
     if marks.is_superseded:
         item["superseded"] = True

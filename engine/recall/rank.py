@@ -137,8 +137,9 @@ def _told(pool: Pool, weights: Weights) -> dict[str, Floats]:
         centred = channel - channel.mean() if name == "meaning" else channel
         total.add(name, getattr(weights, name), channel)
         if among_people:
-            for side, weight in enumerate(getattr(weights, f"{name}_beside")):
-                total.add(f"{name}_beside", weight, _at(centred, beside[:, side]))
+            shares = zip(getattr(weights, f"{name}_beside"), _at(centred, beside), strict=True)
+            for weight, column in shares:
+                total.add(f"{name}_beside", weight, column)
     total.add("words_session", weights.words_session, sessions.best(pool.channels["words"]))
     total.add("exchange", weights.exchange, pool.channels["exchange"])
     total.add("lent", weights.lent, pool.channels["lent"])
@@ -153,8 +154,8 @@ def _late(pool: Pool, beside: Any, sessions: "_Sessions", weights: Weights) -> d
     """
     own = pool.matches
     around = np.maximum(own, AROUND_SESSION * sessions.most(own))
-    for side, share in enumerate(AROUND):
-        around = np.maximum(around, share * _at(own, beside[:, side]))
+    for share, theirs in zip(AROUND, _at(own, beside), strict=True):
+        np.maximum(around, share * theirs, out=around)
     met = np.stack([_met(own, pool), _met(around, pool)])
     scores = np.zeros_like(met)
     if pool.is_spelled.any():
@@ -242,21 +243,20 @@ def standard(values: Any) -> Floats:
 
 
 def _positions(pool: Pool) -> Any:
-    """int64[n, 4]: which candidate stands on each side; -1 when none of them does."""
+    """int64[4, n]: which candidate stands on each side; -1 when none of them does."""
     # A place in the log is a scope and a row; the pool is in this order.
     key = pool.scope_no << 40 | pool.row
     wanted = pool.scope_no[:, None] << 40 | pool.neighbours
     order = np.argsort(key, kind="stable")
     at = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
     found = order[at]
-    return np.where((pool.neighbours >= 0) & (key[found] == wanted), found, -1)
+    return np.where((pool.neighbours >= 0) & (key[found] == wanted), found, -1).T
 
 
 def _at(values: Any, positions: Any) -> Any:
     """The value at each position; 0 where there is none."""
-    found = values[positions]
-    found[positions < 0] = 0
-    return found
+    nothing = np.zeros((1, *values.shape[1:]), values.dtype)
+    return np.concatenate([values, nothing])[positions]
 
 
 class _Sessions:
@@ -388,23 +388,20 @@ def _squeezed(pool: Pool, total: Any) -> Any:
 def _duplicates(pool: Pool, order: Any) -> dict[int, list[int]]:
     """Better candidate -> those that say the same, among the best."""
     best = order[:DUPLICATES_AMONG]
-    vectors, words = pool.vectors[best], pool.words[best].astype(np.float32)
-    alike = vectors @ vectors.T >= SAME
-    alike &= np.abs(words[:, None] - words) <= 0.1 * np.maximum(words[:, None], words)
-    alike &= pool.actor[best][:, None] == pool.actor[best]
-    np.fill_diagonal(alike, val=False)
+    vectors, words, actor = (
+        pool.vectors[best],
+        pool.words[best].astype(np.float32),
+        pool.actor[best],
+    )
+    better, worse = np.nonzero(np.triu(vectors @ vectors.T >= SAME, 1))
+    longer = np.maximum(words[better], words[worse])
+    alike = (np.abs(words[better] - words[worse]) <= 0.1 * longer) & (actor[better] == actor[worse])
     found: dict[int, list[int]] = {}
-    if not alike.any():
-        return found
     gone: set[int] = set()
-    for at in range(len(best)):
-        if at in gone:
-            continue
-        twins = [int(other) for other in np.flatnonzero(alike[at]) if other > at]
-        twins = [other for other in twins if other not in gone]
-        if twins:
-            gone |= set(twins)
-            found[int(best[at])] = [int(best[other]) for other in twins]
+    for one, other in zip(best[better[alike]].tolist(), best[worse[alike]].tolist(), strict=True):
+        if one not in gone and other not in gone:
+            gone.add(other)
+            found.setdefault(one, []).append(other)
     return found
 
 

@@ -134,9 +134,9 @@ def day(moment: datetime) -> str:
     return moment.isoformat()[:10]
 
 
-def line_of(thing: Thing, marks: Sequence[str], excerpt: str | None = None) -> str:
+def line_of(thing: Thing, marks: Sequence[str], words: str) -> str:
     """One line of the context block, without its marker."""
-    words = indented(words_of(thing) if excerpt is None else excerpt)
+    words = indented(words)
     said = ", ".join([*_attributes(thing), *marks])
     match thing:
         case Event():

@@ -13,6 +13,7 @@ from engine.recall.candidates import Question, Ranked, Reach
 from engine.recall.graph import subgraph
 from engine.recall.load import INDEXED, Found, Loader
 from engine.recall.pack import (
+    UNMARKED,
     Pricing,
     Shown,
     citations_of,
@@ -168,14 +169,14 @@ class Run:
     def _present(self, one: Found, pricing: Pricing, offered: int, share: int) -> Shown:
         """A record with its line and its price; a long text is cut to the part that matters."""
         plan, thing = self.plan, one.thing
-        words = words_of(thing) if isinstance(thing, Event) else ""
+        words, is_told = words_of(thing), isinstance(thing, Event)
         excerpt: tuple[int, int] | None = None
         line, tokens = "", share + 1
-        if len(words) <= share * _CHARS_A_TOKEN_MAX:
-            line = line_for(plan, thing, one.marks, None)
+        if not is_told or len(words) <= share * _CHARS_A_TOKEN_MAX:
+            line = line_for(plan, thing, one.marks, words)
             tokens = pricing.line(line)
         chars = share * _CHARS_A_TOKEN
-        while words and tokens > share and chars > _CHARS_A_TOKEN:
+        while is_told and words and tokens > share and chars > _CHARS_A_TOKEN:
             excerpt = excerpt_of(words, self.question.terms, chars)
             line = line_for(plan, thing, one.marks, words[slice(*excerpt)])
             tokens = pricing.line(line)
@@ -185,6 +186,7 @@ class Run:
             thing=thing,
             score=self._score(one),
             marks=one.marks,
+            words=words,
             line=line,
             tokens=tokens + pricing.citation(plan, thing.id, offered),
             excerpt=excerpt,
@@ -195,6 +197,8 @@ class Run:
     def _score(self, one: Found) -> float:
         """The rank's score, less for what the request has ranked down."""
         said, marks, score = self.plan.treatments, one.marks, one.ranked.score
+        if marks is UNMARKED:
+            return score
         # An event still proves what was: it only has to stand below what came in its place.
         is_over = marks.is_superseded and one.layer != "events"
         for holds, treatment in (

@@ -194,6 +194,8 @@ class KvLog(Reads):
         self._flusher = ThreadPoolExecutor(1, thread_name_prefix="log-sync")
         self._key_layer = ThreadPoolExecutor(1, thread_name_prefix="vault-fill")
         self._waiters: list[asyncio.Future[None]] = []
+        self.on_erased: Callable[[], None] = _nothing
+        """Called when bodies are gone and before that is durable: who keeps words lets them go."""
         self._cache: dict[int, Row] = {}
         self._cache_bytes = 0
         self._cache_first = 1
@@ -462,6 +464,7 @@ class KvLog(Reads):
             self.directory.free(batch, next(self.headers(offset, offset + 1))[0])
         # The mark is durable before the key dies: a crash between them must not look like damage.
         self._kv.write(batch)
+        self.on_erased()
         self.syncer.sync()
         self._vault.destroy(doomed)
         self._kv.compact("payload", offset_key(doomed[0]), offset_key(doomed[-1] + 1))
@@ -483,6 +486,7 @@ class KvLog(Reads):
         recorded = gone[-1].recorded_us.to_bytes(8, "big")
         batch.put("meta", b"log.base", offset_key(before - 1) + chain + recorded)
         self._kv.write(batch)
+        self.on_erased()
         self.syncer.sync()
         self.base_offset, self.base_chain = before - 1, chain
         self._vault.destroy([header.offset for header in gone])
@@ -496,6 +500,10 @@ class KvLog(Reads):
         """Stop the threads; what was acknowledged is on the disk already."""
         self._flusher.shutdown()
         self._key_layer.shutdown()
+
+
+def _nothing() -> None:
+    """Nobody listens."""
 
 
 def _pack(body: bytes) -> bytes:

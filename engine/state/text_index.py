@@ -9,6 +9,7 @@ are clauses worth nothing, so that they leave every score as it is.
 
 import contextlib
 import re
+import struct
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +27,9 @@ SCHEMA_VERSION: Final = 2
 _ANALYZER: Final = "strata"
 _LONGEST_TERM: Final = 64
 _MARK: Final = 1
+_FEW: Final = 32
+"""Values that are looked for one by one: a set of them is spread over all documents first."""
+
 _UNSPACED: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0eff]")
 _WORD: Final = re.compile(r"\w+")
 _STOP: Final = frozenset(
@@ -271,10 +275,11 @@ class TantivyText:
         found: list[Hit] = []
         if "events" in layers:
             found += self._events.search(Query.boolean_query(clauses), most)
-        codes = [LAYERS.index(layer) for layer in layers if layer != "events"]
+        codes = {LAYERS.index(layer) for layer in layers if layer != "events"}
         if codes:
-            among = (Occur.Must, _free(_among("layer", codes)))
-            found += self._records.search(Query.boolean_query([*clauses, among]), most)
+            if len(codes) < len(LAYERS) - 1:
+                clauses.append((Occur.Must, _free(_among("layer", sorted(codes)))))
+            found += self._records.search(Query.boolean_query(clauses), most)
         # Equal scores come in the order of ids, not of segments, which merges change.
         found.sort(key=lambda hit: (-hit.score, hit.layer, hit.raw))
         return found[:limit]
@@ -340,14 +345,17 @@ def _encode(document: Document) -> Any:
     return encoded
 
 
+_halves: Final = struct.Struct(">QQ").pack
+
+
 def _hits(searcher: Any, found: list[tuple[float, Any]]) -> list[Hit]:
     addresses = [address for _, address in found]
     columns = [searcher.fast_field_values(name, addresses) for name in ("kind", "high", "low")]
-    best: dict[tuple[int, bytes], Hit] = {}
+    best: dict[tuple[int, int, int], Hit] = {}
     for (score, _), kind, high, low in zip(found, *columns, strict=True):
-        raw = high.to_bytes(8, "big") + low.to_bytes(8, "big")
-        if (kind & 0xFF, raw) not in best:
-            best[kind & 0xFF, raw] = Hit(LAYERS[kind & 0xFF], raw, score, kind >> 8)
+        layer = kind & 0xFF
+        if (layer, high, low) not in best:
+            best[layer, high, low] = Hit(LAYERS[layer], _halves(high, low), score, kind >> 8)
     return list(best.values())
 
 
@@ -366,6 +374,8 @@ def _any_of(field: str, values: Sequence[Any]) -> Any:
 def _among(field: str, values: Sequence[int]) -> Any:
     if len(values) == 1:
         return _term(field, values[0])
+    if len(values) <= _FEW:
+        return _any_of(field, values)
     return Query.term_set_query(_SCHEMA, field, list(values))
 
 

@@ -315,6 +315,9 @@ class BlockVectors:
                     has_passages = has_passages or code == _PASSAGES
         if len(parts) > 1 and not has_passages:
             parts = _best_of_all(parts, limit)
+        if not has_passages:
+            hits = [hit for part in parts for hit in _hits(*part)]
+            return sorted(hits, key=lambda hit: (-hit.score, hit.layer, hit.raw))[:limit]
         best: dict[tuple[Layer, bytes], Hit] = {}
         for layer, view, rows, scores in parts:
             for hit in _hits(layer, view, rows, scores):
