@@ -271,8 +271,7 @@ class Process:
         self._waiting: deque[Future[bytes]] = deque()
         self.is_ready = False
         self.has_ended = False
-        assert self._process.stdin is not None
-        fcntl.fcntl(self._process.stdin, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        _widen(self._process.stdin)
         self._collecting = threading.Thread(target=self._collect, name="fold", daemon=True)
         self._collecting.start()
 
@@ -300,11 +299,19 @@ class Process:
         self._process.kill()
         self._process.wait()
         self._collecting.join()
-        clear_scratch(self._store)
+        clear_scratch(self._store, self._process.pid)
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             with contextlib.suppress(OSError):  # what was still to be sent has nowhere to go
                 pipe.close()
+
+
+def _widen(pipe: IO[bytes] | None) -> None:
+    """Room for the asks ahead, where the system gives it: then nobody waits to hand one over."""
+    wider = getattr(fcntl, "F_SETPIPE_SZ", None)
+    if pipe is not None and wider is not None:
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, wider, _PIPE_BYTES)
 
 
 def _send(pipe: IO[bytes], message: bytes) -> None:
@@ -425,8 +432,8 @@ def look(store: Path, generation: int) -> Sight:
     projectors = tuple(projector for stage in STAGES for projector in stage.projectors)
     families = [family_of(projector.name, generation) for projector in projectors]
     base = RocksKV.open_small(store, ["meta", *families], read_only=True)
-    clear_scratch(store)
-    own = RocksKV.open_small(_scratch(store), families, read_only=False)
+    clear_scratch(store, os.getpid())
+    own = RocksKV.open_small(_scratch(store) / str(os.getpid()), families, read_only=False)
     return Sight(base, own, projectors, generation)
 
 
@@ -434,9 +441,10 @@ def _scratch(store: Path) -> Path:
     return store.parent / "fold"
 
 
-def clear_scratch(store: Path) -> None:
-    """What one that folded beside this store has left on the disk."""
-    shutil.rmtree(_scratch(store), ignore_errors=True)
+def clear_scratch(store: Path, pid: int | None = None) -> None:
+    """What one, or all, that folded beside this store have left on the disk."""
+    place = _scratch(store)
+    shutil.rmtree(place if pid is None else place / str(pid), ignore_errors=True)
 
 
 def serve(store: Path, generation: int) -> None:

@@ -1,0 +1,83 @@
+"""What if the process that folds beside the server dies, or the server under it?"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+from tests.faults.client import Client
+from tests.faults.ledger import flush_views
+from tests.faults.server import Server, strata
+
+# A process that is worth its while sooner, and that can be caught at work.
+SOONER = "from schemas import limits; limits.FOLD_BESIDE_ENTRIES = 60; limits.FOLD_ENTRIES = 4"
+PATIENCE_S = 120.0
+
+
+async def post(server: Server, first: int, count: int) -> None:
+    """So many events in one call."""
+    items = [
+        {
+            "scope": "org:acme/user:alice",
+            "modality": "conversation",
+            "content": {"kind": "text", "text": f"On day {at} I moved to city {at % 7}."},
+            "context": {"observed_at": "2026-05-13T10:00:00Z"},
+            "idempotency_key": f"day-{at}",
+        }
+        for at in range(first, first + count)
+    ]
+    async with Client(server.address) as client:
+        body = json.dumps({"items": items}).encode()
+        answer = await client.ask("POST", "/v1/experience/bulk", body)
+        assert 202 == answer.status, answer
+
+
+async def one_at_work(folder: Path, before: int | None = None) -> int:
+    """The id of a process that has begun to fold, other than that of before."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            found = [int(place.name) for place in (folder / "fold").glob("*")]
+            if found and found[0] != before:
+                return found[0]
+            await asyncio.sleep(0.01)
+
+
+def wait_for_the_end(pid: int) -> None:
+    """Until a process is gone."""
+    until = time.monotonic() + PATIENCE_S
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < until, f"{pid} is still there"
+        time.sleep(0.01)
+
+
+def test_kill_9_of_the_folding_process_and_of_the_server_under_it(tmp_path: Path):
+    """Either may die at its work: nothing is lost, nothing is left, and replay gives the same."""
+    server = Server(tmp_path / "data", before=SOONER)
+
+    async def run() -> int:
+        await post(server, 0, 900)
+        first = await one_at_work(server.folder)
+        os.kill(first, signal.SIGKILL)
+        await post(server, 900, 900)
+        second = await one_at_work(server.folder, first)
+        server.kill()
+        await asyncio.to_thread(wait_for_the_end, second)
+        server.start()
+        await flush_views(server.address)
+        async with Client(server.address) as client:
+            health = (await client.ask("GET", "/v1/admin/health")).json()
+        assert 0 == health["lag_entries"], health
+        return int(health["head_offset"])
+
+    with server:
+        head = asyncio.run(run())
+        assert 0 == server.terminate()
+    code, report, error = strata("verify", "--replay", "--json", "--data", tmp_path / "data")
+
+    assert 0 == code, error
+    assert head <= json.loads(report)["log"]["entries"]
+    assert not list((tmp_path / "data" / "fold").glob("*"))
