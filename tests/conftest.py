@@ -39,6 +39,17 @@ _LOOK_S = 0.05
 _numbers = itertools.count(1)
 
 
+_LONG = ("integration", "outside", "docs", "property")
+"""Folders of few files that take long each, the longest first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take long begin first: none is left for the end, when the other processes idle."""
+    here = Path(__file__).parent
+    place = {name: number for number, name in enumerate(_LONG)}
+    items.sort(key=lambda item: place.get(item.path.relative_to(here).parts[0], len(place)))
+
+
 @dataclass
 class Server:
     """A running `strata serve`."""
