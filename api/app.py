@@ -94,7 +94,7 @@ class App:
         elif scope["type"] == "http":
             methods = self._static.get(scope["path"])
             if methods is not None:
-                await methods(scope, receive, send)
+                await (methods.served.get(scope["method"]) or methods)(scope, receive, send)
             elif scope["path"].startswith(PREFIX) and is_worker(self._bound(), scope):
                 await serve_worker(self._bound(), scope, receive, send)
             else:

@@ -16,11 +16,12 @@ import msgspec
 from sse_starlette import EventSourceResponse
 from sse_starlette.sse import SendTimeoutError
 
-from api.auth import NOBODY, authenticate
+from api.auth import NOBODY, recognise, verify
 from api.decode import decode_body, decode_given, decode_query, decode_shaped
 from api.errors import extra_headers
 from api.principals import Principals
 from api.surface import CORE, Dialect
+from api.wire import ANSWER
 from engine.audit import About
 from engine.engine import Engine
 from engine.metrics import RequestCounts
@@ -50,7 +51,9 @@ Headers = list[tuple[bytes, bytes]]
 
 _json = msgspec.json.Encoder().encode
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,128}")
+_REQUEST_ID_HEADERS = (b"x-cortex-request-id", b"x-request-id")
 _JSON_TYPES = (b"application/json", b"")
+_NO_EXTENSIONS: Final[dict[str, Any]] = {}
 _NOTICE = b"may change or go without notice; see /v1/openapi.json for the shape of today"
 
 
@@ -149,12 +152,17 @@ class Served:
         principals: Principals | None = None,
     ) -> None:
         self.endpoint = endpoint
-        self._principals = principals
         self._table = table
         self._defaults: Any = None
         self._engine = engine
         self._counts = counts
         self._stability = _stability(endpoint.tier)
+        self._spoken: dict[str, tuple[bytes, bytes]] = {}
+        self._who: dict[str, Any] = {
+            "is_open": endpoint.is_open,
+            "asserts_actor": endpoint.dialect.asserts_actor,
+            "principals": principals,
+        }
         self._is_write = endpoint.method not in ("GET", "HEAD") and not endpoint.is_read
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
@@ -176,8 +184,8 @@ class Served:
             raise
         else:
             status = reply.status
-            said = [*self._said(caller, reply.tier), *limited, *reply.headers]
-            said.append((b"x-cortex-request-id", request_id.encode()))
+            named = (b"x-cortex-request-id", request_id.encode())
+            said = [*self._said(caller, reply.tier), *limited, *reply.headers, named]
             await self._send(scope, receive, send, reply, said)
         self._count(status, started)
 
@@ -205,14 +213,11 @@ class Served:
     ) -> tuple[Reply, Caller]:
         endpoint, engine = self.endpoint, self._engine
         started_us = engine.clock.now_us()
-        caller = await authenticate(
-            engine,
-            headers,
-            is_open=endpoint.is_open,
-            asserts_actor=endpoint.dialect.asserts_actor,
-            principals=self._principals,
-        )
-        self._check_tier(endpoint.tier)
+        caller = recognise(engine, headers, **self._who)
+        if caller is None:
+            caller = await verify(engine, headers, asserts_actor=self._who["asserts_actor"])
+        if endpoint.tier == EXPERIMENTAL:
+            self._check_experimental()
         self._charge(caller, limited)
         raw = b""
         if endpoint.decoder is not None or endpoint.takes_raw:
@@ -246,20 +251,18 @@ class Served:
         call = Call(engine, caller, path, query, body, headers, self._counts, self._table, parts)
         if endpoint.is_experimental is None or not endpoint.is_experimental(body):
             return await self._audited(call), caller
-        self._check_tier(EXPERIMENTAL)
+        self._check_experimental()
         return msgspec.structs.replace(await self._audited(call), tier=EXPERIMENTAL), caller
-
-    async def _handled(self, call: Call) -> Reply:
-        handler = self.endpoint.handler
-        if self.endpoint.off_loop:
-            return await asyncio.to_thread(handler, call)  # type: ignore[arg-type]
-        answer = handler(call)
-        return answer if isinstance(answer, Reply) else await answer
 
     async def _audited(self, call: Call) -> Reply:
         """The handler's answer, and one audit row for it, whatever it is (001 §14)."""
+        handler = self.endpoint.handler
         try:
-            reply = await self._handled(call)
+            if self.endpoint.off_loop:
+                reply: Reply = await asyncio.to_thread(handler, call)  # type: ignore[arg-type]
+            else:
+                answer = handler(call)
+                reply = answer if isinstance(answer, Reply) else await answer
         except Denied as error:
             await self._record_denial(call, error)
             raise
@@ -317,12 +320,10 @@ class Served:
                 retry_after_s=allowance.retry_after_s,
             )
 
-    def _check_tier(self, tier: str) -> None:
+    def _check_experimental(self) -> None:
         """The experimental surface is asked for, outside presets that have it on (001 §2.4.3)."""
         engine = self._engine
-        if tier != EXPERIMENTAL or engine.policies.preset.experimental:
-            return
-        if not engine.settings.enable_experimental:
+        if not engine.policies.preset.experimental and not engine.settings.enable_experimental:
             raise NotFound(
                 "This endpoint is experimental and not enabled here.",
                 path=self.endpoint.path,
@@ -336,8 +337,11 @@ class Served:
         if capability is None:
             return [*stability]
         speaker = self._engine.policies.decide(caller, capability, None).tier
-        said = f"tier={speaker}; decision=allow; capability={capability}".encode()
-        return [*stability, (b"x-cortex-policy", said)]
+        said = self._spoken.get(speaker)
+        if said is None:
+            text = f"tier={speaker}; decision=allow; capability={capability}"
+            said = self._spoken[speaker] = (b"x-cortex-policy", text.encode())
+        return [*stability, said]
 
     async def _send(
         self,
@@ -362,7 +366,10 @@ class Served:
             await _send_pieces(send, reply, headers)
             return
         body = reply.raw if reply.raw is not None else _json(reply.value)
-        await _send_body(send, reply.status, reply.media_type, body, headers)
+        headers.append((b"content-type", reply.media_type))
+        answer = scope.get("extensions", _NO_EXTENSIONS).get(ANSWER)
+        if answer is None or not answer(reply.status, headers, body):
+            await _send_whole(send, reply.status, headers, body)
 
     async def _send_error(
         self, send: Send, error: EngineError, request_id: str, limited: Headers
@@ -372,10 +379,11 @@ class Served:
             (b"x-cortex-request-id", request_id.encode()),
             *limited,
             *extra_headers(error),
+            (b"content-type", b"application/json"),
         ]
         dialect = self.endpoint.dialect
         body = dialect.render(error, request_id)
-        await _send_body(send, dialect.status(error), b"application/json", body, headers)
+        await _send_whole(send, dialect.status(error), headers, body)
 
 
 def _stability(tier: str) -> Headers:
@@ -393,11 +401,8 @@ def _scope_of(call: Call) -> str | None:
     return None
 
 
-async def _send_body(
-    send: Send, status: int, media_type: bytes, body: bytes, headers: list[tuple[bytes, bytes]]
-) -> None:
-    headers.append((b"content-type", media_type))
-    headers.append((b"content-length", str(len(body)).encode()))
+async def _send_whole(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    headers.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
@@ -420,23 +425,25 @@ async def send_problem(
         (b"x-cortex-stability", STABLE.encode()),
         (b"x-cortex-request-id", request_id.encode()),
         *extra_headers(error),
+        (b"content-type", b"application/json"),
     ]
     body = dialect.render(error, request_id)
-    await _send_body(send, dialect.status(error), b"application/json", body, headers)
+    await _send_whole(send, dialect.status(error), headers, body)
 
 
 def request_id_of(headers: dict[bytes, bytes]) -> str | None:
     """The client's own correlation id, when it is harmless to echo (001 §6.7)."""
-    for name in (b"x-cortex-request-id", b"x-request-id"):
-        value = headers.get(name)
-        if value is not None and _REQUEST_ID.fullmatch(value):
-            return value.decode()
+    for name in _REQUEST_ID_HEADERS:
+        if name in headers and _REQUEST_ID.fullmatch(headers[name]):
+            return headers[name].decode()
     return None
 
 
 def check_media_type(headers: dict[bytes, bytes]) -> None:
     """JSON in UTF-8, not compressed; anything else is said at once."""
     given = headers.get(b"content-type", b"")
+    if given == b"application/json" and b"content-encoding" not in headers:
+        return  # what nearly everyone sends
     kind, _, parameters = given.partition(b";")
     kind = kind.strip().lower()
     if kind not in _JSON_TYPES and not kind.endswith(b"+json"):
@@ -480,7 +487,8 @@ async def body_parts(
     more = True
     while more:
         try:
-            message = await asyncio.wait_for(_part(receive), limits.BLOB_IDLE_S_MAX)
+            coming = asyncio.ensure_future(receive())
+            message = _arrived(await asyncio.wait_for(coming, limits.BLOB_IDLE_S_MAX))
         except TimeoutError as error:
             limit_s = limits.BLOB_IDLE_S_MAX
             reason = f"nothing came for {limit_s} s"
@@ -514,7 +522,7 @@ class _Resumed:
 
 
 async def _whole(receive: Receive, size_max: int) -> bytes:
-    message = await _part(receive)
+    message = _arrived(await receive())
     if not message.get("more_body"):
         return _within(message.get("body", b""), size_max)
     parts, size = [], 0
@@ -526,12 +534,11 @@ async def _whole(receive: Receive, size_max: int) -> bytes:
         parts.append(part)
         if not message.get("more_body"):
             return b"".join(parts)
-        message = await _part(receive)
+        message = _arrived(await receive())
 
 
-async def _part(receive: Receive) -> dict[str, Any]:
+def _arrived(message: dict[str, Any]) -> dict[str, Any]:
     """The next piece of the body; what a client left unfinished is not a shorter body."""
-    message = await receive()
     if message["type"] == "http.disconnect":
         raise InvalidBody(field="body", reason="the connection closed before it was complete")
     return message

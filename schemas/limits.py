@@ -24,6 +24,9 @@ HEAD_READ_S_MAX: Final = 15.0
 """Seconds until a request's head is here, from its first byte or the opening of the connection; a
 slower client is cut off, or a few thousand of them would hold every file there is."""
 
+KEEP_ALIVE_S: Final = 5
+"""How long a connection may wait for its next request, after the answer to the last."""
+
 BULK_ITEMS_MAX: Final = 1000
 """Items in one bulk call (001 §8.2)."""
 

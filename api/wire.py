@@ -1,0 +1,197 @@
+"""How does HTTP travel?  uvicorn's protocol, at less cost where an answer is whole.
+
+An answer of known length goes out in one write, without the two messages of ASGI; a connection
+has one timer for its idle time, not one a request; a target asked for lately is not taken apart
+again. Whatever is not like most requests goes uvicorn's own way.
+"""
+
+import asyncio
+import urllib.parse
+from functools import lru_cache
+from typing import Any, Final, cast
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+from schemas import limits
+
+ANSWER: Final = "strata.answer"
+"""The extension of a request's scope that takes status, headers and body of a whole answer."""
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Corked:
+    """A transport that sends the head of an answer together with its body.
+
+    uvicorn writes them apart, and every write is a system call. Only an answer whose length is
+    told waits: its body follows at once. A stream's head goes out by itself.
+    """
+
+    __slots__ = ("_head", "_transport", "is_closing")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.is_closing = transport.is_closing
+        self._head = b""
+
+    def write(self, content: bytes) -> None:
+        """Send, or keep a head for the body that follows."""
+        if self._head:
+            content, self._head = self._head + content, b""
+        elif content.startswith(b"HTTP/1.1") and b"\r\ncontent-length: " in content:
+            self._head = content
+            return
+        self._transport.write(content)
+
+    def write_whole(self, content: bytes) -> None:
+        """Send an answer that has its head and its body."""
+        self._transport.write(content)
+
+    def flush(self) -> None:
+        """Send what was kept: no body follows."""
+        if self._head:
+            self._transport.write(self._head)
+            self._head = b""
+
+    def close(self) -> None:
+        """Close, after what was kept."""
+        self.flush()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class Cycle(RequestResponseCycle):
+    """A request and its answer."""
+
+    def answer(self, status: int, headers: Headers, body: bytes) -> bool:
+        """Send a whole answer at once; False when it has to go the long way."""
+        if self.response_started or self.disconnected or self.flow.write_paused:
+            return False
+        if self.scope["method"] == "HEAD" or not self.keep_alive:
+            return False
+        lines = [STATUS_LINE[status]]
+        for name, value in (*self.default_headers, *headers):
+            if b"\n" in value or b"\r" in value or name == b"connection":
+                return False
+            lines += (name, b": ", value, b"\r\n")
+        lines += (b"content-length: ", b"%d" % len(body), b"\r\n\r\n", body)
+        self.response_started = self.response_complete = True
+        self.waiting_for_100_continue = False
+        cast("Corked", self.transport).write_whole(b"".join(lines))
+        self.message_event.set()
+        self.on_response()
+        return True
+
+
+@lru_cache(maxsize=limits.TARGETS_KEPT_MAX)
+def _short_target(target: bytes) -> tuple[str, bytes, bytes]:
+    """Path, path as it came and query of a request's target."""
+    parsed = httptools.parse_url(target)
+    path = parsed.path.decode("ascii")
+    return urllib.parse.unquote(path) if "%" in path else path, parsed.path, parsed.query or b""
+
+
+class Protocol(HttpToolsProtocol):
+    """HTTP as uvicorn speaks it, with one write an answer and a deadline for a request's head."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client is here, and has so long to say what it wants."""
+        self._corked = Corked(transport)
+        self._is_in_head = True
+        self._deadline: asyncio.TimerHandle | None = None
+        self._rest: asyncio.TimerHandle | None = None
+        self._answered_s = 0.0
+        super().connection_made(cast("asyncio.Transport", self._corked))
+        self._mind_the_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        self._is_in_head = False
+        self._mind_the_head()
+        if self._rest is not None:
+            self._rest.cancel()
+            self._rest = None
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """More came. A head that came whole, as nearly all do, costs no timer."""
+        super().data_received(data)
+        if self._is_in_head or self._deadline is not None:
+            self._mind_the_head()
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._is_in_head = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Its head is whole; its body has a deadline of its own."""
+        self._is_in_head = False
+        parser, target = self.parser, self.url
+        version = parser.get_http_version()
+        if version != "1.1" or parser.should_upgrade() or len(target) > limits.TARGET_BYTES_KEPT:
+            super().on_headers_complete()
+            return
+        scope: Any = self.scope
+        scope["method"] = parser.get_method().decode("ascii")
+        scope["path"], scope["raw_path"], scope["query_string"] = _short_target(target)
+        before = self.cycle
+        cycle = self.cycle = Cycle(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        scope["extensions"] = {ANSWER: cycle.answer}
+        if before is None or before.response_complete:
+            self._start_asgi_task(cycle, self.app)
+        else:
+            # Asked before the answer to the one before: it waits its turn.
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, self.app))
+
+    def on_response_complete(self) -> None:
+        """The answer is whole; that to a HEAD has no body to take its head along."""
+        self._corked.flush()
+        self.server_state.total_requests += 1
+        if self._corked.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            return
+        self._answered_s = self.loop.time()
+        if self._rest is None:
+            self._rest = self.loop.call_later(self.timeout_keep_alive, self._mind_the_rest)
+
+    def _mind_the_head(self) -> None:
+        if not self._is_in_head and self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        elif self._is_in_head and self._deadline is None:
+            self._deadline = self.loop.call_later(limits.HEAD_READ_S_MAX, self._corked.close)
+
+    def _mind_the_rest(self) -> None:
+        """Close what has been idle for long; the timer looks again while there are requests."""
+        self._rest = None
+        if self._is_in_head or not self.cycle.response_complete:
+            return
+        left_s = self._answered_s + self.timeout_keep_alive - self.loop.time()
+        if left_s > 0:
+            self._rest = self.loop.call_later(left_s, self._mind_the_rest)
+        elif not self._corked.is_closing():
+            self._corked.close()
