@@ -10,10 +10,14 @@ import msgspec
 
 _TICKS_S = os.sysconf("SC_CLK_TCK")
 _KIB = 1024
+# Fields of /proc/<pid>/stat, counted from the end of the name: user and system time, and those of
+# children that have ended.
+_OWN = frozenset({11, 12})
+_ENDED = frozenset({13, 14})
 
 
 class Cpu(msgspec.Struct, frozen=True):
-    """Processor seconds so far: of the event loop's thread, and of the whole process."""
+    """Processor seconds so far: of the event loop's thread, and of the process with its own."""
 
     loop_s: float
     all_s: float
@@ -23,22 +27,50 @@ class Cpu(msgspec.Struct, frozen=True):
 
 
 def cpu_of(pid: int) -> Cpu:
-    """What a process has used; not a number where there is no /proc."""
+    """What a process has used, with those it started; not a number where there is no /proc."""
     process = Path(f"/proc/{pid}")
-    return Cpu(_ticks_s(process / "task" / str(pid) / "stat"), _ticks_s(process / "stat"))
+    loop_s = _ticks_s(process / "task" / str(pid) / "stat", _OWN)
+    all_s = _ticks_s(process / "stat", _OWN | _ENDED)
+    for child in children_of(pid):
+        spent_s = _ticks_s(Path(f"/proc/{child}/stat"), _OWN)
+        all_s += 0.0 if math.isnan(spent_s) else spent_s  # it may have ended just now
+    return Cpu(loop_s, all_s)
 
 
-def _ticks_s(stat: Path) -> float:
+def children_of(pid: int) -> list[int]:
+    """The processes that a process started and that are there."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(_fields(stat)[1]) == pid:
+                found.append(int(stat.parent.name))
+    return found
+
+
+def _fields(stat: Path) -> list[str]:
+    # The name in brackets may hold spaces: count from its end.
+    return stat.read_text().rpartition(")")[2].split()
+
+
+def _ticks_s(stat: Path, which: frozenset[int]) -> float:
     try:
-        # The name in brackets may hold spaces: count from its end.
-        fields = stat.read_text().rpartition(")")[2].split()
+        fields = _fields(stat)
     except OSError:
         return math.nan
-    return (int(fields[11]) + int(fields[12])) / _TICKS_S
+    return sum(int(fields[at]) for at in which) / _TICKS_S
 
 
 def memory_mb(pid: int) -> tuple[float, float]:
-    """Resident megabytes: now, and at most so far."""
+    """Resident megabytes of a process and of those it started: now, and at most so far."""
+    now, most = _resident_mb(pid)
+    for child in children_of(pid):
+        its_now, its_most = _resident_mb(child)
+        if not math.isnan(its_now):
+            now, most = now + its_now, most + its_most
+    return now, most
+
+
+def _resident_mb(pid: int) -> tuple[float, float]:
     found = {"VmRSS": math.nan, "VmHWM": math.nan}
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
