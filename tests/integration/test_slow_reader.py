@@ -25,7 +25,7 @@ STREAM_BYTES_MAX = 1 * MIB
 """What an event, until caches are full, and a stream may cost: streams without bound would hold all
 news 40 times, which is more than twice as much."""
 
-LAG_S = 2.0
+LAG_S = 6.0
 TURNED_DOWN = f"""
 import socket
 from schemas import limits
@@ -123,7 +123,7 @@ async def read_slowly(server: Server, stream: Stream) -> list[Frame]:
     async for frame in stream.frames():
         frames.append(frame)
         if len(frames) % 50 == 0:
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(0.15)
     return frames
 
 

@@ -143,7 +143,7 @@ def answer(versions, moment):
 
 
 @given(story=stories, policy=st.sampled_from(POLICIES))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 def test_one_value_at_a_time(facts_world, story, policy):
     """Of a predicate that holds one value, at most one is known at any moment for any moment."""
     world = tell(facts_world, story, policy)
@@ -158,7 +158,7 @@ def test_one_value_at_a_time(facts_world, story, policy):
 
 
 @given(story=stories, policy=st.sampled_from(POLICIES))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_nothing_is_known_and_denied(facts_world, story, policy):
     """The same claim is not at once said and denied, and each is known in one version."""
     world = tell(facts_world, story, policy)
@@ -176,7 +176,7 @@ def test_nothing_is_known_and_denied(facts_world, story, policy):
 
 
 @given(story=stories)
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_intervals_are_never_empty(facts_world, story):
     """A version holds for some time in the world, and none is known before it was recorded."""
     for fact in tell(facts_world, story).versions():
@@ -185,7 +185,7 @@ def test_intervals_are_never_empty(facts_world, story):
 
 
 @given(story=stories, probes=st.lists(st.tuples(days, days), max_size=5))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_no_version_is_seen_outside_its_intervals(facts_world, story, probes):
     """What a reader sees at a pair of times is known at the one and valid at the other."""
     world = tell(facts_world, story)
@@ -200,7 +200,7 @@ def test_no_version_is_seen_outside_its_intervals(facts_world, story, probes):
 
 
 @given(story=stories)
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_as_of_now_is_the_plain_read(facts_world, story):
     """The latest versions alone answer for now: no past version is known any more."""
     world = tell(facts_world, story)
@@ -214,7 +214,7 @@ def test_as_of_now_is_the_plain_read(facts_world, story):
 
 
 @given(story=stories, policy=st.sampled_from([*POLICIES, "keep_both"]))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_a_later_entry_changes_no_earlier_answer(facts_world, story, policy):
     """What was known as of a moment is the same, whatever is written after it."""
     world = tell(facts_world, story, policy)
@@ -232,7 +232,7 @@ def test_a_later_entry_changes_no_earlier_answer(facts_world, story, policy):
 
 
 @given(story=stories, sizes=cuts, policy=st.sampled_from([*POLICIES, "manual"]))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_batches_do_not_matter(facts_world, story, sizes, policy):
     """I4: the same rows, byte for byte, whatever the batch sizes."""
     world = tell(facts_world, story, policy, no_supersede=len(sizes) % 3 == 0)
@@ -242,7 +242,7 @@ def test_batches_do_not_matter(facts_world, story, sizes, policy):
 
 
 @given(story=stories, policy=st.sampled_from([*POLICIES, "keep_both"]))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_lines_say_what_records_say(facts_world, story, policy):
     """A fact on a line is valid from where it lies until it ends there, as far as it is known."""
     world = tell(facts_world, story, policy)
@@ -317,7 +317,7 @@ asked = st.sampled_from([{}, {"no_supersede": True}, {"ttl_for_event_layer": "P9
     sizes=cuts,
     cancelled=st.integers(0, 4),
 )
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 def test_nothing_that_is_said_breaks_the_fold(facts_world, said, sizes, cancelled):
     """Whatever a text, a client or a model comes up with; and it is the same on every replay."""
     world = facts_world.World()
@@ -352,7 +352,7 @@ def laid():
     steps=steps,
     probes=st.sets(st.integers(0, 400)),
 )
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 def test_a_line_is_a_sorted_list(facts_world, laid, bulk, steps, probes):
     """However long it is and whatever was taken from it, written out between any two steps."""
     tables = facts_world.World().tables

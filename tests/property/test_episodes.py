@@ -147,7 +147,7 @@ def opened(store: Store, record: Episode, at: datetime) -> Episode:
 
 
 @given(run=runs, sizes=cuts)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_episodes_do_not_depend_on_batches(run, sizes):
     """I4: rows and reports are the same for any batch sizes."""
     entries = entries_of(run)
@@ -158,7 +158,7 @@ def test_episodes_do_not_depend_on_batches(run, sizes):
 
 
 @given(run=runs)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_every_event_is_in_one_episode(run):
     """At every moment: each event that is there in one, a cancelled one in none that is open."""
     entries = entries_of(run)
@@ -191,7 +191,7 @@ def test_a_later_entry_changes_no_earlier_answer(run):
 
 
 @given(run=runs)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_what_is_open_is_kept_in_order(run):
     """Each open episode has one state, one due row, and a slot at most; sealed ones have none."""
     store, _ = fold(entries_of(run), [])

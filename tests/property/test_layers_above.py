@@ -146,7 +146,7 @@ class Teller:
 
 
 @given(story=forgetful, flushed=flushes)
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_batches_make_no_difference(hand, story, flushed):
     """I4: rows are byte-equal, wherever the batches are cut, and on every replay."""
     whole = Teller(hand).run(story).state()
@@ -157,7 +157,7 @@ def test_batches_make_no_difference(hand, story, flushed):
 
 
 @given(story=stories)
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_no_two_values_are_believed_at_once(hand, story):
     """One value at a time: at any pair of times at most one is believed (001 §7.4)."""
     log = Teller(hand).run(story)
@@ -176,7 +176,7 @@ def test_no_two_values_are_believed_at_once(hand, story):
 
 
 @given(story=stories)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_later_entries_change_no_earlier_answer(hand, story):
     """What was known at a moment is what is known of that moment, for ever."""
     teller = Teller(hand)
@@ -207,7 +207,7 @@ def _held(log, belief):
 
 
 @given(story=forgetful)
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_scales_hold_what_the_facts_bring_and_nothing_else(hand, story):
     """Laying on and taking off is exact: the sums are those of the evidence there is."""
     log = Teller(hand).run(story)
@@ -224,7 +224,7 @@ def test_scales_hold_what_the_facts_bring_and_nothing_else(hand, story):
 
 
 @given(story=forgetful)
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_tallies_count_the_facts_there_are(hand, story):
     """A tally's live facts are those counted there; its concept cites some of them."""
     teller = Teller(hand)
@@ -238,7 +238,7 @@ def test_tallies_count_the_facts_there_are(hand, story):
 
 
 @given(story=forgetful)
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_versions_follow_each_other_without_a_gap(hand, story):
     """One after the other, each known from when the former is not."""
     teller = Teller(hand)
@@ -252,7 +252,7 @@ def test_versions_follow_each_other_without_a_gap(hand, story):
 
 
 @given(story=forgetful)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_when_all_is_withdrawn_nothing_is_believed(hand, story):
     """Invalidation reaches everything above, and leaves no row of the weighing behind."""
     teller = Teller(hand)
@@ -269,7 +269,7 @@ def test_when_all_is_withdrawn_nothing_is_believed(hand, story):
 
 
 @given(story=stories)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_confidence_lies_in_its_interval_and_has_its_stance(hand, story):
     """The record is consistent with itself, and can say why."""
     log = Teller(hand).run(story)

@@ -105,7 +105,9 @@ async def live(site, rig, story):
 
 @given(story=stories)
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_an_answer_as_of_a_moment_never_changes(rig, story):
     """Later entries, also cancellations, change no answer as of before them; and what is shown
@@ -129,7 +131,9 @@ def test_an_answer_as_of_a_moment_never_changes(rig, story):
 
 @given(story=stories, limit=st.integers(1, 3))
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_the_plain_read_is_as_of_now_and_pages_are_its_parts(rig, story, limit):
     """No `as_of` means now; superseded versions only add; a page is a piece of the whole."""

@@ -113,7 +113,7 @@ def paged(rig, engine):
 
 
 @given(moments=moments)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_a_stream_resumes_anywhere(rig, moments):
     """Each announcement exactly once and in order, over drops, restarts and power cuts."""
     seen, told, pages = asyncio.run(live(rig, moments))
@@ -125,7 +125,7 @@ def test_a_stream_resumes_anywhere(rig, moments):
 
 
 @given(moments=moments)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_stages_come_in_order(rig, moments):
     """captured, extracted, indexed, consolidated, numbered 1 to 4, for any interleaving."""
     _, told, _ = asyncio.run(live(rig, moments))
