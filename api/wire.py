@@ -84,6 +84,8 @@ class Cycle(RequestResponseCycle):
         lines += (b"content-length: ", b"%d" % len(body), b"\r\n\r\n", body)
         self.response_started = self.response_complete = True
         self.waiting_for_100_continue = False
+        # The scope leads here and this to the scope: left so, only the collector would find them.
+        self.scope.pop("extensions", None)
         cast("Corked", self.transport).write_whole(b"".join(lines))
         self.message_event.set()
         self.on_response()
