@@ -10,7 +10,6 @@ along, and what it had is folded again (ADR 0037).
 import contextlib
 import fcntl
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +27,7 @@ import msgspec
 from engine.clock import Clock
 from engine.folding import Folded, Step, fold_entry
 from engine.state.kv import KV
-from engine.state.rocks import RocksKV
+from engine.state.scratch import clear_scratch, open_beside
 from engine.state.views import (
     Packed,
     Place,
@@ -431,20 +430,7 @@ def look(store: Path, generation: int) -> Sight:
     """The rows of the store as they are now."""
     projectors = tuple(projector for stage in STAGES for projector in stage.projectors)
     families = [family_of(projector.name, generation) for projector in projectors]
-    base = RocksKV.open_small(store, ["meta", *families], read_only=True)
-    clear_scratch(store, os.getpid())
-    own = RocksKV.open_small(_scratch(store) / str(os.getpid()), families, read_only=False)
-    return Sight(base, own, projectors, generation)
-
-
-def _scratch(store: Path) -> Path:
-    return store.parent / "fold"
-
-
-def clear_scratch(store: Path, pid: int | None = None) -> None:
-    """What one, or all, that folded beside this store have left on the disk."""
-    place = _scratch(store)
-    shutil.rmtree(place if pid is None else place / str(pid), ignore_errors=True)
+    return Sight(*open_beside(store, families), projectors, generation)
 
 
 def serve(store: Path, generation: int) -> None:

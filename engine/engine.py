@@ -14,7 +14,7 @@ from engine.admin import package_version
 from engine.annotator import Annotator
 from engine.announcer import Announcer
 from engine.audit import Trail, days_of
-from engine.beside import Beside, Process, clear_scratch
+from engine.beside import Beside, Process
 from engine.blobs import sweep
 from engine.clock import Clock
 from engine.commit import Committer, Desk
@@ -54,6 +54,7 @@ from engine.state.kv import KV, StoreError
 from engine.state.log import KvLog, Row
 from engine.state.names import TENANT, Names
 from engine.state.rocks import RocksKV
+from engine.state.scratch import clear_scratch
 from engine.state.syncer import Syncer
 from engine.state.vault import FAMILIES as VAULT_FAMILIES
 from engine.state.vault import Vault
