@@ -132,6 +132,9 @@ def visible_version(
     # Reading closely changes no time of any other record: what is out of sight is not read.
     if not is_visible(latest, window):
         return None
+    if isinstance(latest, Belief):
+        held = engine.staged.get(tenant_no, "beliefs_held", raw)
+        return belief_as_known(latest, _moment(latest, window), held)
     return as_known(engine, tenant_no, raw, latest, _moment(latest, window))
 
 

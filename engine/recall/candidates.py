@@ -88,6 +88,7 @@ class Pool:
     `row` is the place in the scope's block, `neighbours` are the rows of what was said in the same
     session two before, one before, one after and two after it (-1 is none). `matches` tells how
     well each word of the question is met in each candidate, `importance` how rare the words are.
+    What was derived has no neighbours, and is not asked for sessions, words and questions.
     """
 
     raws: Sequence[bytes]

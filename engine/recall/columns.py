@@ -80,7 +80,8 @@ def pool_of(places: Sequence[Place], scored: Sequence[Scored], asked: Asked) -> 
     counts = [len(part.rows) for part in parts]
     blocks = [part.block for part in parts]
     vectors = _joined([part.block.vectors[part.rows] for part in parts], np.float32, 2)
-    before = _joined([part.vectors_before() for part in parts], np.float32, 2)
+    # Only what happened has a before and an after; what was derived is never asked for them.
+    told = parts if "events" in (place.layer for place in places) else []
     actor, actors = _renumbered([(part.of("actor"), part.block.actors) for part in parts])
     role, roles = _renumbered([(part.of("role"), part.block.roles) for part in parts])
     pieces = _joined([part.pieces() for part in parts], np.int32)
@@ -94,13 +95,15 @@ def pool_of(places: Sequence[Place], scored: Sequence[Scored], asked: Asked) -> 
         offset=_joined([part.of("offsets") for part in parts], np.int64),
         observed_us=_joined([part.of("observed_us") for part in parts], np.int64),
         recorded_us=_joined([part.of("recorded_us") for part in parts], np.int64),
-        session=_joined([part.sessions(at) for at, part in enumerate(parts)], np.int64),
+        session=_filled([part.sessions(at) for at, part in enumerate(told)], sum(counts), np.int64),
         actor=actor,
         role=role,
-        words=_joined([part.of("words") for part in parts], np.int32),
-        is_question=_joined([part.of("is_question") for part in parts], np.bool_),
+        words=_filled([part.of("words") for part in told], sum(counts), np.int32),
+        is_question=_filled([part.of("is_question") for part in told], sum(counts), np.bool_),
         vectors=vectors,
-        neighbours=_joined([part.neighbours for part in parts], np.int64, 2),
+        neighbours=_joined([part.neighbours for part in told], np.int64, 2)
+        if told
+        else np.full((sum(counts), len(SIDES)), -1, np.int64),
         matches=met[:, : len(asked.words)],
         is_spelled=lengths > 0,
         importance=importance(asked.words, [_sample(block) for block in blocks]),
@@ -108,8 +111,8 @@ def pool_of(places: Sequence[Place], scored: Sequence[Scored], asked: Asked) -> 
         channels={
             "words": _joined([part.scores("words") for part in parts], np.float32),
             "meaning": _meaning(parts, vectors, asked.vector),
-            "exchange": _exchange(vectors, before, asked.vector),
-            "lent": _joined([part.scores("lent") for part in parts], np.float32),
+            "exchange": _exchange(told, vectors, asked.vector),
+            "lent": _filled([part.scores("lent") for part in told], sum(counts), np.float32),
         },
         actors=actors,
         roles=roles,
@@ -154,18 +157,19 @@ class _Part:
     def __init__(self, place: Place, rows: Rows, scored: Scored) -> None:
         self.block = place.block
         self.rows = rows
-        # Only what happened has a before and an after.
-        self._is_told = place.layer == "events"
-        self.neighbours = (
-            neighbours_of(place.block, rows)
-            if self._is_told
-            else np.full((len(rows), len(SIDES)), -1, np.int64)
-        )
+        self._neighbours: Any = None
         starts = place.block.starts
         self._starts: Rows = starts[rows]
         self.lengths: Rows = starts[rows + 1] - self._starts
         """How many pieces each row has."""
         self._scored = scored
+
+    @property
+    def neighbours(self) -> Any:
+        """Who stands beside each."""
+        if self._neighbours is None:
+            self._neighbours = neighbours_of(self.block, self.rows)
+        return self._neighbours
 
     def of(self, column: str) -> Any:
         """A column of the block."""
@@ -187,8 +191,6 @@ class _Part:
 
     def vectors_before(self) -> Any:
         """The vector of the utterance before each; zeros where there is none."""
-        if not self._is_told:
-            return np.zeros((len(self.rows), self.block.vectors.shape[1]), np.float32)
         before = self.neighbours[:, 1]
         found = self.block.vectors[before]
         found[before < 0] = 0
@@ -222,9 +224,11 @@ def _meaning(parts: Sequence[_Part], vectors: Any, vector: Any) -> Any:
     return np.maximum(_likeness(vectors, vector), passages)
 
 
-def _exchange(vectors: Any, before: Any, vector: Any) -> Any:
+def _exchange(told: Sequence[_Part], vectors: Any, vector: Any) -> Any:
     """Likeness of each candidate together with what was said before it."""
-    both = vectors + _BEFORE * before
+    if not told:
+        return np.zeros(len(vectors), np.float32)
+    both = vectors + _BEFORE * _joined([part.vectors_before() for part in told], np.float32, 2)
     lengths = np.sqrt(np.einsum("ij,ij->i", both, both))
     return _likeness(both, vector) / np.maximum(lengths, 1e-6)
 
@@ -247,6 +251,11 @@ def _joined(parts: Sequence[Any], kind: Any, axes: int = 1) -> Any:
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.empty((0,) * axes, kind)
+
+
+def _filled(parts: Sequence[Any], count: int, kind: Any) -> Any:
+    """The parts joined; zeros where nobody has any."""
+    return _joined(parts, kind) if parts else np.zeros(count, kind)
 
 
 def _renumbered(parts: Sequence[tuple[Any, Sequence[str]]]) -> tuple[Any, list[str]]:

@@ -5,7 +5,7 @@ records in the version a window shows, and the events that each of them rests on
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -66,6 +66,18 @@ class Found(msgspec.Struct, frozen=True, gc=False):
     marks: Marks
 
 
+class _Answers(dict[str, bool]):
+    """What was asked of a name once, and its answer."""
+
+    def __init__(self, ask: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._ask = ask
+
+    def __missing__(self, name: str) -> bool:
+        found = self[name] = self._ask(name)
+        return found
+
+
 class Loader:
     """Reads for one recall; what it read once it remembers."""
 
@@ -87,7 +99,7 @@ class Loader:
         self._known_us = to_us(plan.window.known_at)
         self._without = {format_id("evt", raw) for raw in plan.filters.without}
         self._records: dict[str, Record | None] = {}
-        self._readable: dict[str, bool] = {}
+        self._readable = _Answers(self._reads)
         self.looked = 0
 
     # ── candidates ───────────────────────────────────────────────────────────────────────────
@@ -306,11 +318,13 @@ class Loader:
         readable = self._readable
         for name in rests_on(record)[: limits.CITED_EVENTS_MAX]:
             if name.startswith("evt_"):
-                known = readable.get(name)
-                if known if known is not None else self.is_readable(name):
+                if readable[name]:
                     leads.append(name)
                 else:
                     missing += 1
+            elif name in graph:
+                if graph[name]:
+                    leads.append(name)
             elif depth < _DEPTH_MAX:
                 between = self._cited(name)
                 if between is not None and self._cite(between, graph, withheld, depth + 1):
@@ -323,14 +337,8 @@ class Loader:
             del graph[record.id]
         return bool(leads)
 
-    def is_readable(self, event_id: str) -> bool:
-        """Whether an event is there, was known then, and may be read by the caller."""
-        found = self._readable.get(event_id)
-        if found is None:
-            found = self._readable[event_id] = self._reads(event_id)
-        return found
-
     def _reads(self, event_id: str) -> bool:
+        """Whether an event is there, was known then, and may be read by the caller."""
         engine, raw = self._engine, _raw_event(event_id)
         if raw is None or event_id in self._without:
             return False

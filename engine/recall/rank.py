@@ -194,7 +194,7 @@ def _speaker(pool: Pool, question: Question) -> Any:
     }
     named = [list(pool.actors).index(name) for name in question.about if name in pool.actors]
     if not named or humans == set(named[:1]):
-        return np.zeros(len(pool))
+        return np.zeros(len(pool), np.float32)
     if humans <= set(named):
         return SUBJECT * (pool.actor == named[0])
     return np.isin(pool.actor, named).astype(np.float32)
@@ -203,10 +203,8 @@ def _speaker(pool: Pool, question: Question) -> Any:
 def _role(pool: Pool, question: Question) -> Any:
     """1 where the one spoke whose words are asked for, in a log of a user and an assistant."""
     roles = list(pool.roles)
-    if "user" not in roles or "assistant" not in roles:
-        return np.zeros(len(pool))
-    if question.asks_assistant:
-        return np.zeros(len(pool))
+    if "user" not in roles or "assistant" not in roles or question.asks_assistant:
+        return np.zeros(len(pool), np.float32)
     return (pool.role == roles.index("user")).astype(np.float32)
 
 
@@ -220,6 +218,8 @@ def _dated(pool: Pool, question: Question) -> Any:
 
     What happened is often told some days later, and what is told is about more than one day.
     """
+    if not question.spans:
+        return np.zeros(len(pool), np.float32)
     found = np.zeros(len(pool))
     for span in question.spans:
         early = np.maximum(span.from_us - pool.observed_us, 0)

@@ -351,6 +351,12 @@ _halves: Final = struct.Struct(">QQ").pack
 def _hits(searcher: Any, found: list[tuple[float, Any]]) -> list[Hit]:
     addresses = [address for _, address in found]
     columns = [searcher.fast_field_values(name, addresses) for name in ("kind", "high", "low")]
+    if not any(kind > 0xFF for kind in columns[0]):
+        # No passages: each record is found once.
+        return [
+            Hit(LAYERS[kind], _halves(high, low), score)
+            for (score, _), kind, high, low in zip(found, *columns, strict=True)
+        ]
     best: dict[tuple[int, int, int], Hit] = {}
     for (score, _), kind, high, low in zip(found, *columns, strict=True):
         layer = kind & 0xFF
