@@ -25,7 +25,7 @@ from engine.state.log import KvLog, Row
 from engine.state.names import SCOPE, TENANT, Names
 from engine.state.vault import Vault, offset_key
 from engine.state.vector_index import Gone, Placed
-from engine.state.views import Unit
+from engine.state.views import Halves, Unit
 from projectors.records import LAYERS
 from schemas import limits
 from schemas.entry import Cancel, Directive, Entry, Forget
@@ -70,6 +70,7 @@ class Work:
     def __init__(self) -> None:
         self._documents: dict[Name, tuple[int, list[Document]]] = {}
         self._gone: dict[Name, int] = {}
+        self._fresh: set[Name] = set()
 
     def put(self, name: Name, offset: int, documents: list[Document]) -> None:
         """These are the record's documents now."""
@@ -89,6 +90,34 @@ class Work:
             for document in documents
         ]
         return documents, [Gone(*name) for name, at in self._gone.items() if at > offset]
+
+    def compare(self, generation: Generation) -> None:
+        """Leave out what reads as it did, and see what is new, where text and vectors are abreast.
+
+        Most changes of a record are not seen in its document, and to remove one from the text that
+        was never there costs more than to add one.
+        """
+        is_ahead = generation.text.furthest() > generation.text_cursor
+        for name, (_, documents) in list(self._documents.items()):
+            if name[1] == "events" or name in self._gone:
+                continue
+            known = generation.given.get(name)
+            if known == documents:
+                del self._documents[name]
+            elif known is generation.given and not is_ahead and not generation.vectors.holds(*name):
+                self._fresh.add(name)
+
+    def is_fresh(self, document: Document) -> bool:
+        """Whether the text has nothing of this record, for sure."""
+        return (document.tenant_no, document.layer, document.raw) in self._fresh
+
+    def was_given(self, given: Halves) -> None:
+        """Text and vectors have all of this."""
+        for name, (_, documents) in self._documents.items():
+            if name[1] != "events":
+                given.keep(name, documents)
+        for name in self._gone:
+            given.drop(name)
 
 
 class Follower:
@@ -215,7 +244,7 @@ class Follower:
         for item in gone:
             generation.text.remove(*item)
         for document in documents:
-            if document.layer != "events":
+            if document.layer != "events" and not work.is_fresh(document):
                 generation.text.remove(document.tenant_no, document.layer, document.raw)
         generation.text.add(documents)
         generation.text_cursor = last

@@ -246,10 +246,15 @@ class Indexer:
         rows = self._follower.read(start + 1, self._target())
         work = self._follower.work(rows, generation.feed_after)
         last = rows[-1].header.offset
+        if ahead == behind:
+            work.compare(generation)
         if ahead < last:
             self._follower.give_text(generation, work, last)
-        if not is_held and behind < last:
-            self._embed(generation, work, last)
+        is_embedded = not is_held and behind < last and self._embed(generation, work, last)
+        if ahead == behind and is_embedded:
+            work.was_given(generation.given)
+        else:
+            generation.forget_given()
         return True
 
     def _is_held(self, generation: Generation) -> bool:

@@ -535,6 +535,10 @@ INDEX_ENTRIES_MAX: Final = 64
 INDEX_BYTES_MAX: Final = 1 * MIB
 """Payload bytes the indexer takes at once, give or take the largest experience."""
 
+INDEX_GIVEN_MAX: Final = 8192
+"""Records whose last documents the indexer remembers, about half a KB each: one that is told again
+reads as it did, and is not indexed again."""
+
 INDEX_PENDING_MAX: Final = 4096
 """Documents added to the text index before a commit is due, however busy it is."""
 

@@ -19,6 +19,8 @@ from engine.state.text_index import SCHEMA_VERSION as TEXT_VERSION
 from engine.state.text_index import TantivyText, TextIndexFailed
 from engine.state.vector_index import SCHEMA_VERSION as VECTORS_VERSION
 from engine.state.vector_index import BlockVectors, families_of
+from engine.state.views import Halves
+from schemas import limits
 
 _STATE_KEY: Final = b"index"
 _PREFIX: Final = "text-"
@@ -70,6 +72,12 @@ class Generation:
         """The last entry whose documents the text index was given, committed or not."""
         self.is_broken = False
         """It can be read perhaps, and not followed."""
+        self.forget_given()
+
+    def forget_given(self) -> None:
+        """Text and vectors may not have the same of every record: nothing is taken for granted."""
+        self.given = Halves(limits.INDEX_GIVEN_MAX)
+        """What both were last given of the records that were indexed lately."""
 
     def watermark(self) -> int:
         """Every entry up to this offset can be found, by words and by meaning."""
@@ -151,6 +159,7 @@ class Generations:
             raise TextIndexFailed("the text index was in memory, and is lost")
         generation.text = TantivyText(self._path(generation.number))
         generation.text_cursor = generation.text.watermark()
+        generation.forget_given()
 
     def has_records(self, generation: Generation, until: int) -> None:
         """The building one has every record as it was at this entry; the log is followed next."""

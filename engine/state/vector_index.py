@@ -156,14 +156,17 @@ class BlockVectors:
         """
         documents = self.progress.documents
         changed: Changed = {}
-        for lost in gone:
+        for lost in dict.fromkeys(gone):
             documents -= self._remove(batch, lost, changed)
         passages = Counter(item.row.raw for item in placed if item.row.passage)
+        removed = set(gone)
         for item in placed:
             row = item.row
             code = _PASSAGES if row.passage else LAYERS.index(item.layer)
             if row.passage == 0:
-                documents += self._place(batch, item, passages[row.raw])
+                # What was removed in this batch is still in the store, and is new here.
+                is_back = Gone(item.tenant_no, item.layer, row.raw) in removed
+                documents += self._place(batch, item, passages[row.raw], is_back=is_back)
             key = (item.tenant_no, item.scope_no, code)
             batch.put(self._rows_family, _row_key(key, row), _pack(row))
             changed.setdefault(key, ([], []))[0].append(row)
@@ -173,14 +176,19 @@ class BlockVectors:
         self.progress = progress
         self._take(changed)
 
-    def _place(self, batch: Batch, item: Placed, passages: int) -> int:
+    def holds(self, tenant_no: int, layer: Layer, raw: bytes) -> bool:
+        """Whether a record has rows here."""
+        return self._kv.get(self._places_family, _place_key(tenant_no, layer, raw)) is not None
+
+    def _place(self, batch: Batch, item: Placed, passages: int, *, is_back: bool) -> int:
         """Remember where a record's rows lie; 1 when it is new."""
         tenant_no, scope_no, layer, row = item
         key = _place_key(tenant_no, layer, row.raw)
         code = LAYERS.index(layer)
         order = _order(code, row)
         # An event comes once, and never again: only records are revised.
-        found = None if code == _EVENTS else self._kv.get(self._places_family, key)
+        is_new = is_back or code == _EVENTS
+        found = None if is_new else self._kv.get(self._places_family, key)
         if found is not None:
             self._forget_content(batch, (tenant_no, scope_no, code), order, row.content)
         batch.put(self._places_family, key, _pack(Place(scope_no, order, passages)))
