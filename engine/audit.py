@@ -104,6 +104,9 @@ def peppered(pepper: bytes, content: bytes) -> bytes:
 
 def _headers(origin: Origin) -> bytes:
     """The headers as they came, without the credential."""
+    joined = b"\n".join(map(b":".join, origin.headers))
+    if b"authorization:" not in joined:
+        return joined
     return b"\n".join([b"%b:%b" % pair for pair in origin.headers if pair[0] != b"authorization"])
 
 

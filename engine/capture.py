@@ -173,10 +173,12 @@ class Experiences:
 
     def decide(self, desk: Desk) -> list[Written]:
         """Replay what was written before, refuse a key with another body, write the rest."""
+        if len(self._sealed) > 1:
+            desk.look_up(self._tenant_no, [sealed.idem for sealed in self._sealed])
         written = [self._write(desk, at, sealed) for at, sealed in enumerate(self._sealed)]
         event = written[0].raw if len(written) == 1 else None
         about = About(status=202, scope=written[0].scope, event=event)
-        desk.audit(self._caller, self._decision, about)
+        desk.record(self._caller, self._decision, about)
         return written
 
     def _require_blobs(self, desk: Desk, at: int, envelope: Envelope) -> None:

@@ -8,7 +8,7 @@ first of all (docs/adr/0013).
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -76,15 +76,23 @@ class Desk:
         self.audit_rows: list[Pending] = committer.trail.take()
         self.overlay = Overlay(committer.inline.remembering())
         self._keys: dict[tuple[int, bytes], Replay] = {}
+        self._unused: set[tuple[int, bytes]] = set()
         self._numbers: dict[tuple[str, str, str, str], tuple[int, int, int, int]] = {}
 
     def replayed(self, tenant_no: int, idem: bytes) -> Replay | None:
         """The earlier use of an idempotency key, in the log or in this very batch."""
         found = self._keys.get((tenant_no, idem))
-        if found is None:
+        if found is None and (tenant_no, idem) not in self._unused:
             row = self._committer.directory.replayed(tenant_no, idem)
             found = None if row is None else Replay(*row)
         return found
+
+    def look_up(self, tenant_no: int, idems: Sequence[bytes]) -> None:
+        """Ask the log for many keys at once, for who will ask for each of them."""
+        rows = self._committer.directory.replayed_many(tenant_no, idems)
+        self._unused.update(
+            (tenant_no, idem) for idem, row in zip(idems, rows, strict=True) if row is None
+        )
 
     def tenant_no(self, caller: Caller) -> int:
         """The number of the caller's tenant, given now if it is new."""
@@ -166,11 +174,15 @@ class Desk:
 
     def audit(self, caller: Caller, decision: Decision, about: About) -> str:
         """Record the call in the same batch; the id of its audit row."""
+        return format_id("audit", self.record(caller, decision, about))
+
+    def record(self, caller: Caller, decision: Decision, about: About) -> bytes:
+        """Record the call in the same batch; the sixteen bytes of its audit row."""
         row = self._committer.note(caller, decision, about)
         self.audit_rows.append(row)
         if caller.origin is not None:
             caller.origin.recorded.append(caller.tenant)
-        return format_id("audit", row.raw)
+        return row.raw
 
     def attempt(self, proposal: Proposal) -> Any:
         """Let a proposal decide; when it raises, the desk is as it was before."""
@@ -215,6 +227,7 @@ class Committer:
         self._queue: deque[tuple[Proposal, asyncio.Future[Any]]] = deque()
         self._queued_entries = self._queued_bytes = 0
         self._running: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def submit(self, proposal: Proposal) -> asyncio.Future[Any]:
         """Queue a proposal; the future has its answer when the batch is durable."""
@@ -230,7 +243,9 @@ class Committer:
             self._queued_entries -= proposal.entry_count
             self._queued_bytes -= proposal.byte_count
             raise Overloaded(reason="the commit queue is full", retry_after_s=1)
-        loop = asyncio.get_running_loop()
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._queue.append((proposal, future))
         if self._running is None:

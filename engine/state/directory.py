@@ -4,6 +4,7 @@ The rows follow from the headers alone and are written in the batch of the entri
 the log: a node that holds a copy of a log kept elsewhere has the same directory.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.state.kv import KV, Batch
@@ -30,6 +31,14 @@ class Directory:
         """The offset and body hash first written under an idempotency key."""
         value = self._kv.get("idem", tenant_no.to_bytes(4, "big") + idem)
         return None if value is None else (int.from_bytes(value[:8], "big"), value[8:])
+
+    def replayed_many(
+        self, tenant_no: int, idems: Sequence[bytes]
+    ) -> list[tuple[int, bytes] | None]:
+        """The same for many keys, in their order."""
+        tenant = tenant_no.to_bytes(4, "big")
+        rows = self._kv.get_many("idem", [tenant + idem for idem in idems])
+        return [None if row is None else (int.from_bytes(row[:8], "big"), row[8:]) for row in rows]
 
     def scope_offsets(
         self, tenant_no: int, scope_no: int, *, after: int, newest_first: bool, limit: int
