@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -472,12 +472,11 @@ def _row(one: Listed, now: datetime, stale_days: int) -> listing.Row:
     if one.state == "cold":
         return _cold_row(one.document)
     is_kept = one.state == "archived"
-    capsule = one.capsule if is_kept else capsules.loaded(one.capsule)
-    row = listing.summary_row(capsule, one.path, one.state, now)
+    row = listing.summary_row(capsules.loaded(one.capsule), one.path, one.state, now)
     if not is_kept:
         return row
     archived_at = one.document.value["archived_at"]
-    is_stale = (now - utc(archived_at, "archived_at")).days >= stale_days
+    is_stale = now - utc(archived_at, "archived_at") > timedelta(days=stale_days)
     row["retention_class"] = "archive_stale" if is_stale else "archive_recent"
     return row | {"archive_path": one.document.key, "archived_at": archived_at}
 

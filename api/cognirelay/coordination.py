@@ -61,11 +61,11 @@ Stepping = Callable[[Row, str], Row | None]
 async def _create_handoff(call: Call) -> Reply:
     need(call, _WRITE)
     asked, me = shapes.CREATE_HANDOFF.filled(call.body), _me(call)
-    translate.check_handoff(asked)
     subject = subject_of(asked)
 
     def make(held: Held) -> Row:
         translate.check_peer(_look(held), asked["recipient_peer"])
+        translate.check_handoff(asked)
         capsule = active(held.get(CAPSULE_KIND, subject.key))
         if capsule is None:
             raise refuse(404, "Continuity capsule not found")
@@ -102,10 +102,10 @@ async def _create_shared(call: Call) -> Reply:
     # Left out, the list is as empty as `[]`, which is said to be too short.
     body = shapes.CREATE_SHARED.parse({"participant_peers": []} | call.body)
     asked, me = shapes.CREATE_SHARED.filled(body), _me(call)
-    translate.check_state(asked)
 
     def make(held: Held) -> Row:
         translate.check_participants(asked, me, _look(held))
+        translate.check_state(asked)
         return translate.new_shared(asked, me)
 
     return await _made(call, SHARED, home_of(asked, me.peer), make)

@@ -12,78 +12,68 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from api.cognirelay.errors import DIALECT, detail_of
-from api.cognirelay.translate.catalogue import mcp_tools, misfits, path_names, tools_of
+from api.cognirelay.translate import mcp
+from api.cognirelay.translate.catalogue import mcp_tools, misfits, misfits_of, path_names, tools_of
+from api.cognirelay.translate.mcp import Fault, Message, NoRequest
+from api.cognirelay.translate.schedule import check_tool
+from api.cognirelay.translate.times import second
 from api.endpoint import Call, Endpoint, Reply
 from engine.commit import Committer
 from schemas import limits
 from schemas.errors import Denied, EngineError
-from schemas.surfaces.cognirelay.catalogue import MCP_VERSIONS, VERSION
-from schemas.surfaces.shapes import Table
-
-_PARSE_ERROR: Final = (-32700, "Parse error")
-_INVALID_REQUEST: Final = (-32600, "Invalid Request")
-_METHOD_NOT_FOUND: Final = (-32601, "Method not found")
-_INVALID_PARAMS: Final = (-32602, "Invalid params")
-_NOT_READY: Final = (-32000, "Server not initialized")
+from schemas.surfaces.cognirelay.catalogue import VERSION
+from schemas.surfaces.shapes import BadShape, Table
+from schemas.times import from_us
 
 _ready: WeakKeyDictionary[Committer, "OrderedDict[tuple[str, str], None]"] = WeakKeyDictionary()
 """Who has called `initialize`, of each engine that is served; the last to come stay."""
 
 
-class Fault(Exception):
-    """A request that gets an error of the protocol's own."""
-
-    def __init__(self, kind: tuple[int, str], **data: Any) -> None:
-        super().__init__(kind[1])
-        self.error: dict[str, Any] = {"code": kind[0], "message": kind[1]}
-        if data:
-            self.error["data"] = data
-
-
 async def _speak(call: Call) -> Reply:
     try:
-        message = msgspec.json.decode(call.body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _answer(None, Fault(_PARSE_ERROR), status=400)
-    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
-        return _answer(None, Fault(_INVALID_REQUEST), status=400)
-    if "id" not in message:
-        return Reply(status=204, raw=b"")
+        message = mcp.read_message(call.body)
+    except NoRequest as fault:
+        return _answer(None, fault, status=400)
     try:
-        result = await _result(call, message["method"], message.get("params"))
+        if message.method not in mcp.METHODS:
+            raise Fault(mcp.METHOD_NOT_FOUND, method=message.method)
+        result = await _result(call, message)
     except Fault as fault:
-        return _answer(message["id"], fault)
-    return Reply({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        return _answer(message.id, fault)
+    if result is None:
+        return Reply(status=204, raw=b"")
+    return Reply({"jsonrpc": "2.0", "id": message.id, "result": result})
 
 
 def _answer(message_id: Any, fault: Fault, status: int = 200) -> Reply:
     return Reply({"jsonrpc": "2.0", "id": message_id, "error": fault.error}, status=status)
 
 
-async def _result(call: Call, method: str, params: Any) -> dict[str, Any]:
-    given = params if isinstance(params, dict) else {}
-    if method == "initialize":
-        return _initialize(call, given)
-    if method == "ping":
-        return {}
+async def _result(call: Call, message: Message) -> dict[str, Any] | None:
+    """What is answered; nothing to a notification."""
+    if message.method == "initialize":
+        return _initialize(call, message.params)
+    if message.method == mcp.INITIALIZED:
+        return None
+    if message.method == "ping":
+        return {"ok": True, "ts": second(from_us(call.engine.clock.now_us()))}
     if (call.caller.tenant, call.caller.actor) not in _callers(call):
-        raise Fault(_NOT_READY, required_step="initialize")
-    if method == "tools/list":
+        raise Fault(mcp.NOT_READY, required_step="initialize")
+    if message.method == "tools/list":
+        mcp.check_listing(message)
         return {"tools": mcp_tools(call.table)}
-    if method == "tools/call":
-        return await _called(call, given)
-    raise Fault(_METHOD_NOT_FOUND, method=method)
+    return await _called(call, *mcp.call_of(message.params))
 
 
-def _initialize(call: Call, params: dict[str, Any]) -> dict[str, Any]:
+def _initialize(call: Call, params: Any) -> dict[str, Any]:
+    version = mcp.version_of(params)
     callers, caller = _callers(call), (call.caller.tenant, call.caller.actor)
     callers[caller] = None
     callers.move_to_end(caller)
     while len(callers) > limits.MCP_CALLERS_MAX:
         callers.popitem(last=False)
-    asked = params.get("protocolVersion")
     return {
-        "protocolVersion": asked if asked in MCP_VERSIONS else MCP_VERSIONS[-1],
+        "protocolVersion": version,
         "capabilities": {"tools": {"listChanged": False}},
         "serverInfo": {"name": "cognirelay", "version": VERSION},
     }
@@ -96,30 +86,32 @@ def _callers(call: Call) -> "OrderedDict[tuple[str, str], None]":
 # ── tools ────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _called(call: Call, params: dict[str, Any]) -> dict[str, Any]:
-    name, arguments = params.get("name"), params.get("arguments") or {}
-    endpoint = {tool.name: one for tool, one in tools_of(call.table)}.get(str(name))
+async def _called(call: Call, name: str, arguments: Any) -> dict[str, Any]:
+    endpoint = {tool.name: one for tool, one in tools_of(call.table)}.get(name)
     if endpoint is None:
-        raise Fault(_INVALID_PARAMS, reason="unknown tool", name=name)
+        raise Fault(mcp.INVALID_PARAMS, reason="unknown tool", name=name)
     if not isinstance(arguments, dict):
-        raise Fault(_INVALID_PARAMS, reason="arguments must be an object", name=name)
-    wrong = misfits(endpoint, arguments)
+        raise Fault(mcp.INVALID_PARAMS, reason="arguments must be an object")
+    is_scheduled = name.startswith("schedule.")
+    wrong = [] if is_scheduled else misfits(endpoint, arguments)
     if wrong:
-        raise Fault(_INVALID_PARAMS, reason="schema validation failed", details=wrong)
+        raise Fault(mcp.INVALID_PARAMS, reason="schema validation failed", details=wrong)
     try:
+        if is_scheduled:  # it has its own words for what is wrong
+            check_tool(name, arguments)
         reply = await _handled(endpoint, _call_of(call, endpoint, arguments))
+    except BadShape as error:
+        wrong = misfits_of(error.complaints)
+        fault = Fault(mcp.INVALID_PARAMS, reason="schema validation failed", details=wrong)
+        raise fault from error
     except Denied:
         raise  # policy's own word is said and recorded as on any route
     except EngineError as error:
-        said = {"status": DIALECT.status(error), "detail": msgspec.to_builtins(detail_of(error))}
-        text = f"{name} was refused: {msgspec.json.encode(said['detail']).decode()}"
-        return _content(text, said) | {"isError": True}
+        detail = msgspec.to_builtins(detail_of(error))
+        raise mcp.refused(name, DIALECT.status(error), detail) from error
     value = msgspec.json.decode(reply.raw) if reply.raw is not None else reply.value
-    return _content(f"Executed {name}", value)
-
-
-def _content(text: str, value: Any) -> dict[str, Any]:
-    return {"content": [{"type": "text", "text": text}], "structuredContent": value}
+    content = [{"type": "text", "text": f"Executed {name}"}]
+    return {"content": content, "structuredContent": value}
 
 
 def _call_of(call: Call, endpoint: Endpoint, arguments: dict[str, Any]) -> Call:

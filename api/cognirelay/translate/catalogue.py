@@ -5,7 +5,7 @@ in one object. Schemas are written as the original's framework writes them, whic
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from api.endpoint import Endpoint
@@ -41,14 +41,8 @@ _KEYWORDS: Final = {
     "missing": "required",
     "extra_forbidden": "additionalProperties",
     "literal_error": "enum",
-    "string_too_short": "minLength",
-    "string_too_long": "maxLength",
-    "too_short": "minItems",
-    "too_long": "maxItems",
-    "greater_than_equal": "minimum",
-    "less_than_equal": "maximum",
 }
-"""What a validator of schemas calls a complaint; anything else is one about the type."""
+"""What a validator of schemas calls a complaint; others keep their name, or are about the type."""
 _WRITTEN_OUT: Final = ("ContinuityCapsule", "SessionEndSnapshot")
 """Models that a request shows in place, and not only by their name."""
 _CLOSED: Final = ("CoordinationReconciliationQueryRequest",)
@@ -113,6 +107,13 @@ def mcp_tools(table: Iterable[Endpoint]) -> list[dict[str, Any]]:
             "name": tool.name,
             "description": endpoint.summary,
             "inputSchema": input_schema(endpoint),
+            "metadata": {
+                "method": endpoint.method,
+                "path": path_of(endpoint),
+                "scopes": list(tool.scopes),
+                "idempotent": tool.is_idempotent,
+                "local_only": False,
+            },
         }
         for tool, endpoint in tools_of(table)
     ]
@@ -240,35 +241,109 @@ def _value(shape: Shape, parts: dict[str, Any]) -> dict[str, Any]:
 
 # ── arguments ────────────────────────────────────────────────────────────────────────────────
 
+Misfit = dict[str, str]
+_TYPES: Final[dict[str, tuple[str, tuple[type, ...]]]] = {
+    "object": ("an object", (dict,)),
+    "array": ("an array", (list,)),
+    "string": ("a string", (str,)),
+    "integer": ("an integer", (int,)),
+    "number": ("a number", (int, float)),
+    "boolean": ("a boolean", (bool,)),
+    "null": ("null", (type(None),)),
+}
 
-def misfits(endpoint: Endpoint, arguments: dict[str, Any]) -> list[dict[str, str]]:
+
+def misfits(endpoint: Endpoint, arguments: dict[str, Any]) -> list[Misfit]:
     """What is wrong with the arguments of a tool, by its schema; nothing is a good sign."""
     schema = input_schema(endpoint)
+    return _misfits(arguments, schema, "", schema.get("$defs", {}))
+
+
+def _misfits(value: Any, schema: Mapping[str, Any], path: str, parts: Any) -> list[Misfit]:
+    if "$ref" in schema:
+        schema = parts[schema["$ref"].rpartition("/")[2]]
+    if "anyOf" in schema:
+        if any(not _misfits(value, one, path, parts) for one in schema["anyOf"]):
+            return []
+        return [_misfit(path, "anyOf", "value does not match any allowed schema")]
+    if value not in schema.get("enum", [value]):
+        return [_misfit(path, "enum", "value is not one of the allowed choices")]
+    if value != schema.get("const", value):
+        return [_misfit(path, "const", "value does not match the required constant")]
+    kind = schema.get("type")
+    if kind is None:
+        return []
+    name, types = _TYPES[kind]
+    if not isinstance(value, types) or (isinstance(value, bool) and kind != "boolean"):
+        return [_misfit(path, "type", f"value must be {name}")]
+    match value:
+        case dict():
+            return _object_misfits(value, schema, path, parts)
+        case list():
+            return _array_misfits(value, schema, path, parts)
+        case str():
+            return _string_misfits(value, schema, path)
+    return []
+
+
+def _object_misfits(
+    value: dict[str, Any], schema: Mapping[str, Any], path: str, parts: Any
+) -> list[Misfit]:
+    known = schema.get("properties", {})
     found = [
-        _misfit(Complaint("missing", ("", name), f"'{name}' is required"))
+        _misfit(f"{path}/{name}", "required", f"'{name}' is required")
         for name in schema.get("required", [])
-        if name not in arguments
+        if name not in value
     ]
+    for name, inner in known.items():
+        if name in value:
+            found += _misfits(value[name], inner, f"{path}/{name}", parts)
     if schema.get("additionalProperties") is False:
-        found += [
-            _misfit(Complaint("extra_forbidden", ("", name), f"'{name}' is not expected"))
-            for name in arguments
-            if name not in schema["properties"]
-        ]
-    asked = endpoint.query_shape if endpoint.method == "GET" else endpoint.shape
-    if isinstance(asked, Model) and not found:
-        wrong: list[Complaint] = []
-        names = path_names(endpoint)
-        given = {name: value for name, value in arguments.items() if name not in names}
-        asked.read(given, ("",), wrong)
-        found = [_misfit(one) for one in wrong]
+        said = "additional property is not allowed"
+        extra = [name for name in value if name not in known]
+        found += [_misfit(f"{path}/{name}", "additionalProperties", said) for name in extra]
     return found
 
 
-def _misfit(complaint: Complaint) -> dict[str, str]:
-    path = "/" + "/".join(str(part) for part in complaint.loc[1:])
-    keyword = _KEYWORDS.get(complaint.type, "type")
-    message = complaint.msg
-    if complaint.type == "missing":
-        message = f"'{complaint.loc[-1]}' is required"
+def _array_misfits(
+    value: list[Any], schema: Mapping[str, Any], path: str, parts: Any
+) -> list[Misfit]:
+    found: list[Misfit] = []
+    least, most = schema.get("minItems", 0), schema.get("maxItems", len(value))
+    if len(value) < least:
+        found.append(_misfit(path, "minItems", f"array must contain at least {least} item(s)"))
+    if len(value) > most:
+        found.append(_misfit(path, "maxItems", f"array must contain at most {most} item(s)"))
+    for at, item in enumerate(value):
+        found += _misfits(item, schema.get("items", {}), f"{path}/{at}", parts)
+    return found
+
+
+def _string_misfits(value: str, schema: Mapping[str, Any], path: str) -> list[Misfit]:
+    found: list[Misfit] = []
+    least, most = schema.get("minLength", 0), schema.get("maxLength", len(value))
+    if len(value) < least:
+        found.append(_misfit(path, "minLength", f"string must be at least {least} character(s)"))
+    if len(value) > most:
+        found.append(_misfit(path, "maxLength", f"string must be at most {most} character(s)"))
+    return found
+
+
+def _misfit(path: str, keyword: str, message: str) -> Misfit:
     return {"path": path, "keyword": keyword, "message": message}
+
+
+def misfits_of(complaints: Iterable[Complaint]) -> list[Misfit]:
+    """What a shape complains of beyond its schema, in the words of a validator of schemas."""
+    return [
+        _misfit(
+            "/" + "/".join(str(part) for part in one.loc[1:]),
+            _KEYWORDS.get(one.type, "type" if _is_about_type(one.type) else one.type),
+            one.msg,
+        )
+        for one in complaints
+    ]
+
+
+def _is_about_type(name: str) -> bool:
+    return "type" in name or "parsing" in name

@@ -195,7 +195,6 @@ def check_handoff_query(asked: Row, me: Me) -> None:
 
 def check_state(asked: Row) -> None:
     """The texts of shared state, of which there is at least one."""
-    _check_text("shared", "commit_message", asked["commit_message"])
     _check_text("shared", "title", asked["title"])
     _check_text("shared", "summary", asked["summary"])
     for name in _STATE:
@@ -203,16 +202,18 @@ def check_state(asked: Row) -> None:
             _check_text("shared", name, text)
     if not any(asked[name] for name in _STATE):
         raise refuse(400, "Shared coordination state must include at least one shared item")
+    _check_text("shared", "commit_message", asked["commit_message"])
 
 
 def check_participants(asked: Row, me: Me, look: Look) -> None:
     """Others than the owner, each once, each known."""
-    peers = asked["participant_peers"]
-    if me.peer in peers:
-        raise refuse(400, "participant_peers must not include owner_peer")
-    if len(set(peers)) < len(peers):
-        raise refuse(400, "participant_peers must not contain duplicates")
-    for peer in peers:
+    seen: set[str] = set()
+    for peer in asked["participant_peers"]:
+        if peer == me.peer:
+            raise refuse(400, "participant_peers must not include owner_peer")
+        if peer in seen:
+            raise refuse(400, "participant_peers must not contain duplicates")
+        seen.add(peer)
         check_peer(look, peer)
 
 
@@ -270,22 +271,25 @@ def check_shared_query(asked: Row, me: Me) -> None:
 
 def check_reconciliation(asked: Row) -> None:
     """Texts and claims by themselves, before anything they speak of is looked at."""
-    for name in ("commit_message", "title", "summary"):
+    for name in ("title", "summary", "commit_message"):
         _check_text("reconciliation", name, asked[name])
     claims = asked["claims"]
-    if len(claims) < limits.COORDINATION_CLAIMS_MIN:
-        raise refuse(400, "Reconciliation must include at least two claims")
-    if not (asked["task_id"] or asked["thread_id"]):
-        raise refuse(400, "task_id or thread_id is required")
     for claim in claims:
         _check_text("reconciliation", "claim_summary", claim["claim_summary"])
         for reference in claim["evidence_refs"]:
             _check_text("reconciliation", "evidence_refs", reference)
-    _check_unique(claims)
+    if len(claims) < limits.COORDINATION_CLAIMS_MIN:
+        raise refuse(400, "Reconciliation must include at least two claims")
+    if asked["task_id"] is None and asked["thread_id"] is None:
+        raise refuse(400, "task_id or thread_id is required")
+    seen: set[tuple[str, str, str]] = set()
     for claim in claims:
+        said = (claim["source_kind"], claim["source_id"], claim["claimant_peer"])
+        if said in seen:
+            raise refuse(400, "Reconciliation claims must be unique")
+        seen.add(said)
         _check_observed(claim)
-    kinds = {claim["source_kind"] for claim in claims}
-    if kinds != _MEANT.get(asked["trigger"], kinds):
+    if {claim["source_kind"] for claim in claims} != _MEANT[asked["trigger"]]:
         raise refuse(400, "trigger does not match claim source kinds")
 
 
@@ -293,22 +297,9 @@ _MEANT: Final = {
     "handoff_vs_handoff": {HANDOFF},
     "shared_vs_shared": {SHARED},
     "handoff_vs_shared": {HANDOFF, SHARED},
+    "concurrent_mutation_race": {SHARED},
 }
-"""Which kinds of things disagree; a race may be between any."""
-
-
-def _check_unique(claims: Iterable[Row]) -> None:
-    said = [
-        (
-            claim["source_kind"],
-            claim["source_id"],
-            claim["claimant_peer"],
-            claim["observed_version"],
-        )
-        for claim in claims
-    ]
-    if len(set(said)) < len(said):
-        raise refuse(400, "Reconciliation claims must be unique")
+"""Which kinds of things disagree; only what has versions can be raced for."""
 
 
 def _check_observed(claim: Row) -> None:
@@ -320,16 +311,16 @@ def _check_observed(claim: Row) -> None:
         raise refuse(400, "observed_version is not allowed for handoff claims")
 
 
-def check_sources(claims: Iterable[Row], me: Me, look: Look) -> None:
-    """A claim is a known peer's, about what the caller sees and the claimant is party to."""
+def check_sources(claims: list[Row], me: Me, look: Look) -> None:
+    """A claim is a known peer's, about what the caller sees and the claimant is party to.
+
+    Peers are looked at first, then whether all that is spoken of is there, then each claim.
+    """
     for claim in claims:
-        kind, source_id, peer = claim["source_kind"], claim["source_id"], claim["claimant_peer"]
-        check_peer(look, peer)
-        if not is_id(kind, source_id):
-            raise refuse(400, f"Referenced source artifact is invalid: {source_id}")
-        row = look(kind, source_id)
-        if row is None:
-            raise refuse(404, "Referenced source artifact not found")
+        check_peer(look, claim["claimant_peer"])
+    rows = [_source(claim, look) for claim in claims]
+    for claim, row in zip(claims, rows, strict=True):
+        kind, peer = claim["source_kind"], claim["claimant_peer"]
         parties = _parties(kind, row)
         if not (me.is_admin or me.peer in parties):
             raise refuse(403, "Referenced source artifact not visible to caller")
@@ -337,6 +328,16 @@ def check_sources(claims: Iterable[Row], me: Me, look: Look) -> None:
             raise refuse(400, f"Claimant peer is not recognized on referenced {kind} artifact")
         if kind == SHARED and claim["observed_version"] > row["version"]:
             raise refuse(400, "observed_version exceeds stored shared version")
+
+
+def _source(claim: Row, look: Look) -> Row:
+    kind, source_id = claim["source_kind"], claim["source_id"]
+    if not is_id(kind, source_id):
+        raise refuse(400, f"Referenced source artifact is invalid: {source_id}")
+    row = look(kind, source_id)
+    if row is None:
+        raise refuse(404, "Referenced source artifact not found")
+    return row
 
 
 def new_reconciliation(asked: Row, me: Me) -> Row:
@@ -510,10 +511,13 @@ _TEXT_MAX: Final = {
 
 
 def _check_text(family: str, name: str, text: str | None) -> None:
-    """A text that is there has at least one character, and no more than its limit."""
+    """A text that is there has at least one character, and no more than its limit.
+
+    A message is for a history that is not ours: an empty one is as good as none.
+    """
     if text is None:
         return
-    if not text:
+    if not text and name != "commit_message":
         raise refuse(400, f"Value too short in coordination_{family}.{name}")
     if len(text) > _TEXT_MAX.get(name, limits.COORDINATION_TEXT_CHARS_MAX):
         raise refuse(400, f"Value too long in coordination_{family}.{name}")

@@ -131,8 +131,9 @@ def _subject(one: Listed) -> tuple[str, str]:
     return one.capsule["subject_kind"], one.capsule["subject_id"]
 
 
-def _place(one: Listed) -> tuple[str, str, int, str]:
-    return *_subject(one), STATES.index(one.state), one.path
+def _place(one: Listed) -> tuple[str, str, int, str, str]:
+    # Several archives of a subject name one path: then the oldest is first.
+    return *_subject(one), STATES.index(one.state), one.path, one.document.key
 
 
 def _descriptor(one: Listed) -> Mapping[str, Any] | None:

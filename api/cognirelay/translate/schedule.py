@@ -4,6 +4,7 @@ Each request is checked in one order, so that the first thing wrong is always th
 are seconds of UTC and come as arguments: one reading of the clock serves a whole request.
 """
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -29,12 +30,15 @@ from schemas.surfaces.cognirelay.schedule import (
 
 ID_PATTERN: Final = "^sched_[a-z0-9][a-z0-9_-]{0,57}$"
 _ID = re.compile(ID_PATTERN.removesuffix("$") + r"\Z")
-_EXACT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_EXACT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_ELSEWHERE = re.compile(_EXACT.pattern[:-1] + r"(\.[0-9]+)?([+-][0-9]{2}:[0-9]{2})?")
+"""A moment of another zone, or of none."""
 _FORM = "%Y-%m-%dT%H:%M:%SZ"
 _FLAGS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(
     ("false", "0", "no", "off"), False
 )
-_NEVER_NULL = ("schedule_id", "idempotency_key", "kind", "title", "due_at", "status")
+_NEVER_NULL = ("kind", "title", "due_at")
+_SUBJECT = "subject"
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
 _PAIRED = "subject_kind and subject_id must be supplied or cleared together"
@@ -71,8 +75,9 @@ def read_body(raw: bytes) -> dict[str, Any]:
 
 def checked_id(schedule_id: Any) -> str:
     """An id of the schedule's own form."""
-    if isinstance(schedule_id, str) and _ID.match(schedule_id):
-        return schedule_id
+    found = schedule_id.strip() if isinstance(schedule_id, str) else ""
+    if _ID.match(found):
+        return found
     message = f"schedule_id must match {ID_PATTERN}"
     raise _invalid("invalid_schedule_id", "schedule_id", message)
 
@@ -105,15 +110,18 @@ def read_end(raw: bytes, *, retires: bool) -> EndItem:
     """How an item is to end: acknowledged, done or retired."""
     body = read_body(raw)
     _only(body, ("expected_version", "reason", *(() if retires else ("status",))))
-    version = _version(body["expected_version"]) if "expected_version" in body else None
+    given = body.get("expected_version")
+    version = None if given is None else _version(given)
     status: Any = "retired" if retires else body.get("status", ENDINGS[0])
     if status is None:
         raise _invalid("invalid_schedule_payload", "status", "status cannot be null")
+    status = status.strip() if isinstance(status, str) else status
     if not retires and status not in ENDINGS:
         message = "status must be acknowledged or done"
         raise _invalid("invalid_schedule_status", "status", message)
     reason = _read_words("reason", body.get("reason"), limits.SCHEDULE_REASON_CHARS_MAX)
-    return EndItem(status=status, reason=reason, expected_version=version)
+    # A blank reason is none; a blank note is a note without words.
+    return EndItem(status=status, reason=reason or None, expected_version=version)
 
 
 def read_list(query: Mapping[str, str]) -> ListItems:
@@ -128,7 +136,7 @@ def read_list(query: Mapping[str, str]) -> ListItems:
         for name in ("task_id", "thread_id")
         if name in query
     }
-    found |= _read_subject(query, "query.")
+    found |= _read_subject(query, "query.", "invalid_schedule_query")
     include_retired = _read_flag(query, "include_retired")
     default, most = limits.SCHEDULE_PAGE_ITEMS_DEFAULT, limits.SCHEDULE_PAGE_ITEMS_MAX
     return ListItems(
@@ -139,6 +147,34 @@ def read_list(query: Mapping[str, str]) -> ListItems:
         offset=_read_number(query, "offset", 0, (0, limits.SCHEDULE_OFFSET_MAX)),
         **found,
     )
+
+
+def check_tool(name: str, arguments: dict[str, Any]) -> None:
+    """What is wrong with a tool's arguments before its route is asked: names, ids and types."""
+    if name == "schedule.create":
+        return
+    if name != "schedule.list":
+        if name == "schedule.get":
+            _only(arguments, ("schedule_id",))
+        if arguments.get("schedule_id") is None:
+            message = "schedule_id is required"
+            raise _invalid("invalid_schedule_payload", "schedule_id", message)
+        checked_id(arguments["schedule_id"])
+        return
+    _only(arguments, ListItems.__struct_fields__)
+    for field, value in arguments.items():
+        if value is not None and type(value) is not _LIST_TYPES.get(field, str):
+            read_list({field: _NO_VALUE})
+
+
+_LIST_TYPES: Final[dict[str, type]] = {
+    "due": bool,
+    "include_retired": bool,
+    "limit": int,
+    "offset": int,
+}
+_NO_VALUE = "\0" * (limits.COGNIRELAY_ID_CHARS_MAX + 1)
+"""What no parameter takes."""
 
 
 def _only(body: dict[str, Any], known: Iterable[str]) -> None:
@@ -155,35 +191,38 @@ def _version(value: Any) -> int:
 
 
 def _read(body: dict[str, Any]) -> dict[str, Any]:
-    """Every field that was given, in its normal form."""
-    for name in _NEVER_NULL:
-        if name in body and body[name] is None:
-            raise _invalid("invalid_schedule_payload", name, f"{name} cannot be null")
-    found = {name: read(body[name]) for name, read in _READERS.items() if name in body}
-    return found | _read_subject(body, "")
+    """Every field that was given, in its normal form; the first that is wrong is blamed."""
+    found: dict[str, Any] = {}
+    for name, read in _READERS.items():
+        if name == _SUBJECT:
+            found |= _read_subject(body, "", "invalid_schedule_payload")
+        elif name in body:
+            if body[name] is None and name in _NEVER_NULL:
+                raise _invalid("invalid_schedule_payload", name, f"{name} cannot be null")
+            found[name] = read(body[name])
+    return found
 
 
-def _read_subject(given: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Kind and id, both or neither."""
+def _read_subject(given: Mapping[str, Any], prefix: str, code: str) -> dict[str, Any]:
+    """Kind and id, each right by itself, then both or neither."""
     if "subject_kind" not in given and "subject_id" not in given:
         return {}
     kind, subject_id = given.get("subject_kind"), given.get("subject_id")
     field = f"{prefix}subject_kind"
-    is_pair = "subject_kind" in given and "subject_id" in given
-    if not is_pair or (kind is None) != (subject_id is None):
-        raise _invalid("invalid_schedule_subject", field, _PAIRED)
-    if kind is None:
-        return {"subject_kind": None, "subject_id": None}
-    if kind not in SUBJECT_KINDS:
+    if isinstance(kind, str) and not prefix:
+        kind = kind.strip()
+    if kind is not None and kind not in SUBJECT_KINDS:
         message = "subject_kind must be user, peer, thread, or task"
         raise _invalid("invalid_schedule_subject", field, message)
-    found = _read_id(f"{prefix}subject_id", subject_id, "invalid_schedule_subject")
+    found = None if subject_id is None else _read_id(f"{prefix}subject_id", subject_id, code)
+    if (kind is None) != (found is None):
+        raise _invalid("invalid_schedule_subject", field, _PAIRED)
     return {"subject_kind": kind, "subject_id": found}
 
 
 def _read_kind(value: Any) -> str:
-    if value in KINDS:
-        return str(value)
+    if isinstance(value, str) and value.strip() in KINDS:
+        return value.strip()
     raise _invalid("invalid_schedule_kind", "kind", "kind must be reminder or task_nudge")
 
 
@@ -196,14 +235,14 @@ def _read_title(value: Any) -> str:
 
 
 def _read_words(field: str, value: Any, most: int) -> str | None:
-    """A note or a reason; blank is none."""
+    """A note or a reason."""
     if value is None:
         return None
     words = value.strip() if isinstance(value, str) else None
     if words is None or len(words) > most:
         message = f"{field} must be at most {most} characters"
         raise _invalid(f"invalid_schedule_{field}", field, message)
-    return words or None
+    return words
 
 
 def _read_id(field: str, value: Any, code: str = "invalid_schedule_payload") -> str:
@@ -221,17 +260,18 @@ def _read_link(name: str) -> Callable[[Any], str | None]:
 
 def _read_due(value: Any) -> str:
     """Exact seconds of UTC: offsets, local times and parts of a second are refused."""
-    exact = "due_at must use YYYY-MM-DDTHH:MM:SSZ"
-    try:
-        datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise _invalid("invalid_schedule_due_at", "due_at", exact) from None
-    if not value.endswith("Z"):
+    found = value.strip() if isinstance(value, str) else ""
+    if _ELSEWHERE.fullmatch(found):
         message = "due_at must be UTC in YYYY-MM-DDTHH:MM:SSZ form"
         raise _invalid("invalid_schedule_due_at", "due_at", message)
-    if not _EXACT.fullmatch(value):
+    exact = "due_at must use YYYY-MM-DDTHH:MM:SSZ"
+    try:
+        datetime.strptime(found, _FORM).replace(tzinfo=UTC)
+    except ValueError:
+        raise _invalid("invalid_schedule_due_at", "due_at", exact) from None
+    if not _EXACT.fullmatch(found):
         raise _invalid("invalid_schedule_due_at", "due_at", exact)
-    return str(value)
+    return found
 
 
 def _read_metadata(value: Any) -> dict[str, Any]:
@@ -260,29 +300,31 @@ def _read_flag(query: Mapping[str, str], name: str) -> bool | None:
 
 
 def _read_number(query: Mapping[str, str], name: str, default: int, bounds: tuple[int, int]) -> int:
-    text = query.get(name, str(default)).strip()
     least, most = bounds
-    if re.fullmatch(r"[+-]?[0-9]{1,18}", text) and least <= int(text) <= most:
-        return int(text)
+    with contextlib.suppress(ValueError):
+        number = int(query.get(name, default))
+        if least <= number <= most:
+            return number
     message = f"{name} must be an integer between {least} and {most}"
     raise _invalid("invalid_schedule_query", f"query.{name}", message)
 
 
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "schedule_id": checked_id,
-    "idempotency_key": lambda value: _read_id("idempotency_key", value),
+    "schedule_id": lambda value: None if value is None else checked_id(value),
+    "idempotency_key": _read_link("idempotency_key"),
     "kind": _read_kind,
     "title": _read_title,
     "note": lambda value: _read_words("note", value, limits.SCHEDULE_NOTE_CHARS_MAX),
     "due_at": _read_due,
     "task_id": _read_link("task_id"),
     "thread_id": _read_link("thread_id"),
+    _SUBJECT: str,
     "metadata": _read_metadata,
 }
-"""How each field is read, in the order in which they are blamed; the subject's pair comes last."""
+"""How each field is read, in the order in which they are blamed; the subject is two of them."""
 
 _MUTABLE: Final = (
-    *(name for name in _READERS if name not in ("schedule_id", "idempotency_key")),
+    *(name for name in _READERS if name not in ("schedule_id", "idempotency_key", _SUBJECT)),
     "subject_kind",
     "subject_id",
 )
@@ -313,18 +355,16 @@ def created(
 ) -> ScheduledItem | None:
     """The new item; None when it is there already. `keyed` has its key, `named` its id."""
     identity = identity_of(asked, by)
-    if keyed is not None:
-        is_other = asked.schedule_id not in (None, keyed.schedule_id)
-        if keyed.identity != identity or is_other:
-            message = "idempotency_key already exists for a different schedule item"
-            raise _conflict("idempotency_key_conflict", "idempotency_key", message)
-        return None
-    if named is not None:
-        if named.identity != identity:
-            message = "schedule_id already exists for a different schedule item"
-            raise _conflict("schedule_id_conflict", "schedule_id", message)
+    there = {item.schedule_id: item for item in (named, keyed) if item is not None}
+    if len(there) == 1 and next(iter(there.values())).identity == identity:
         return None
     _check_future(asked.due_at, now_s)
+    if named is not None and len(there) == 1:
+        message = "schedule_id already exists for a different schedule item"
+        raise _conflict("schedule_id_conflict", "schedule_id", message)
+    if keyed is not None:
+        message = "idempotency_key already exists for a different schedule item"
+        raise _conflict("idempotency_key_conflict", "idempotency_key", message)
     fields = msgspec.structs.asdict(asked) | {"schedule_id": id_of(asked, by)}
     now = stamp(now_s)
     return ScheduledItem(
@@ -338,22 +378,22 @@ def changed(item: ScheduledItem, asked: ChangeItem, by: str, now_s: int) -> Sche
     if item.status != "pending":
         raise _status_conflict()
     after = msgspec.structs.replace(item, **asked.fields)
-    _check_link(after)
-    if after.due_at != item.due_at:
+    if "due_at" in asked.fields:
         _check_future(after.due_at, now_s)
+    _check_link(after)
     return None if after == item else _next(after, by, now_s)
 
 
 def ended(item: ScheduledItem, asked: EndItem, by: str, now_s: int) -> ScheduledItem | None:
     """The item at its end; None when it has ended so already."""
+    can_end = item.status == "pending" or (asked.status == "retired" and item.status in ENDINGS)
     if asked.expected_version is not None:
         _check_version(item, asked.expected_version)
-    elif item.status == "pending":
+    elif can_end:
         _version(None)
     if (item.status, item.terminal_reason) == (asked.status, asked.reason):
         return None
-    is_open = item.status == "pending" or (asked.status == "retired" and item.status in ENDINGS)
-    if not is_open:
+    if not can_end:
         raise _status_conflict()
     after = msgspec.structs.replace(
         item,

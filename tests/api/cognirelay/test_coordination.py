@@ -8,13 +8,15 @@ SHARED = "/v1/coordination/shared/create"
 OPEN = "/v1/coordination/reconciliation/open"
 LISTS = ("constraints", "drift_signals", "coordination_alerts")
 
+SIZES = (0, 120, 121)
+
 
 def state(**fields):
     body = {"participant_peers": ["bob"], "title": "plan", "constraints": ["one"]}
     return body | fields
 
 
-@pytest.mark.parametrize("field, most", [("title", 120), ("summary", 240), ("commit_message", 120)])
+@pytest.mark.parametrize("field, most", [("title", 120), ("summary", 240)])
 def test_longest_text_of_shared_state(peers, field, most):
     """A text of the greatest length is taken; one more, or none, is a 400 that names it."""
     taken = peers.post(SHARED, state(**{field: "é" * most}), "alice")
@@ -24,6 +26,30 @@ def test_longest_text_of_shared_state(peers, field, most):
     assert [200, 400, 400] == [one.status_code for one in (taken, longer, shorter)]
     assert f"Value too long in coordination_shared.{field}" == longer.json()["detail"]
     assert f"Value too short in coordination_shared.{field}" == shorter.json()["detail"]
+
+
+def test_longest_message_of_a_change(peers):
+    """A message has at most 120 characters; an empty one is as good as none."""
+    sizes = {size: peers.post(SHARED, state(commit_message="é" * size), "alice") for size in SIZES}
+
+    assert [200, 200, 400] == [one.status_code for one in sizes.values()]
+    assert "Value too long in coordination_shared.commit_message" == sizes[121].json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "participants, status, detail",
+    [
+        (["bob", "alice"], 400, "participant_peers must not include owner_peer"),
+        (["nobody", "alice"], 404, "Peer not found: nobody"),
+        (["bob", "bob", "alice"], 400, "participant_peers must not contain duplicates"),
+    ],
+)
+def test_participants_are_looked_at_one_by_one(peers, participants, status, detail):
+    """The first that is wrong is said, before anything is said of texts."""
+    body = state(participant_peers=participants, title="")
+    refused = peers.post(SHARED, body, "alice")
+
+    assert (status, detail) == (refused.status_code, refused.json()["detail"])
 
 
 @pytest.mark.parametrize("field", LISTS)

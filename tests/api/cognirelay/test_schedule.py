@@ -79,9 +79,63 @@ def test_longest_id(relay, later):
     """An id has at most 58 characters after its prefix."""
     taken = relay.post(PATH, asked(later, schedule_id="sched_" + "a" * 58))
     refused = relay.post(PATH, asked(later, schedule_id="sched_" + "a" * 59))
-    newline = relay.post(PATH, asked(later, schedule_id="sched_a\n"))
+    newline = relay.post(PATH, asked(later, schedule_id="sched_a\nb"))
+    blank = relay.post(PATH, asked(later, schedule_id=" sched_b\n"))
 
-    assert [201, 422, 422] == [one.status_code for one in (taken, refused, newline)]
+    assert [201, 422, 422, 201] == [one.status_code for one in (taken, refused, newline, blank)]
+    assert "sched_b" == blank.json()["item"]["schedule_id"]
+
+
+@pytest.mark.parametrize(
+    "field, value, code",
+    [
+        ("due_at", "2030-01-01T00:00:00", "invalid_schedule_due_at"),
+        ("subject_id", "", "invalid_schedule_payload"),
+        ("idempotency_key", "", "invalid_schedule_payload"),
+    ],
+)
+def test_what_stands_before_is_blamed_first(relay, later, field, value, code):
+    """Fields are looked at in one order: metadata last, and null where it is as good as none."""
+    body = asked(later, metadata=[1], schedule_id=None) | {"subject_kind": "user", field: value}
+    refused = relay.post(PATH, body).json()["detail"]
+
+    assert (field, code) == (refused["field"], refused["code"])
+
+
+def test_null_is_as_good_as_none(relay, later):
+    """Whoever gives null as id, key or link has given none; a blank note has no words."""
+    none = dict.fromkeys(("schedule_id", "idempotency_key", "task_id", "thread_id", "metadata"))
+    made = relay.post(PATH, asked(later, note="  ", **none))
+    again = relay.post(PATH, asked(later, note=""))
+
+    assert (201, 200) == (made.status_code, again.status_code)
+    assert ("", {}) == (made.json()["item"]["note"], made.json()["item"]["metadata"])
+
+
+def test_what_is_past_is_said_before_what_conflicts(relay, later):
+    """A key that is taken by another item is no reason while the item could not be made anyway."""
+    relay.post(PATH, asked(later, idempotency_key="k"))
+    past = relay.post(PATH, asked(later, idempotency_key="k", due_at="2020-01-01T00:00:00Z"))
+    other = relay.post(PATH, asked(later, idempotency_key="k", title="other"))
+
+    assert (422, "due_at_not_future") == (past.status_code, past.json()["detail"]["code"])
+    assert (409, "idempotency_key_conflict") == (
+        other.status_code,
+        other.json()["detail"]["code"],
+    )
+
+
+def test_an_end_without_a_version(relay, later):
+    """Null is no version: what can still end needs one, what has ended is told that it has."""
+    item = relay.post(PATH, asked(later)).json()["item"]
+    path = f"{PATH}/{item['schedule_id']}"
+    first = relay.post(f"{path}/acknowledge", {"expected_version": None})
+    relay.post(f"{path}/acknowledge", {"expected_version": 1})
+    again = relay.post(f"{path}/acknowledge", {"expected_version": None})
+    other = relay.post(f"{path}/acknowledge", {"status": "done"})
+    retired = relay.post(f"{path}/retire", {})
+
+    assert [422, 200, 409, 422] == [one.status_code for one in (first, again, other, retired)]
 
 
 @pytest.mark.parametrize("ending", ["acknowledge", "retire"])

@@ -8,6 +8,7 @@ import pytest
 
 from engine.forget import ForgetCall, forget
 from engine.read import get_event
+from engine.rollback import roll_back
 from engine.scopes import register_scope
 from engine.surface import (
     Address,
@@ -22,7 +23,7 @@ from engine.surface import (
 from schemas.caller import Caller
 from schemas.entry import Member
 from schemas.errors import Conflict, NotAMember, PolicyDenied
-from schemas.forget import ForgetRequest
+from schemas.forget import ForgetRequest, RollbackRequest
 from schemas.scopes import RegisterRequest
 
 SCOPE = "user:ada"
@@ -231,6 +232,20 @@ async def test_what_is_erased_leaves_the_labels_of_what_is_left(rig):
         found = [labelled(site, rig, name) for name in ("red", "blue", "green")]
 
     assert [[1], [1], []] == found
+
+
+async def test_a_rollback_leaves_documents(rig):
+    """A rollback takes events out of derivation; nothing is derived from a document."""
+    async with rig.Site() as site:
+        await site.open()
+        await change_documents(site.engine, rig.ALICE, put(1, labels=("red",)))
+        await site.settle()
+        taken = await roll_back(site.engine, rig.ALICE, RollbackRequest(caller="user:alice"))
+        await site.settle()
+        row = read_document(site.engine, rig.ALICE, at())
+        found = labelled(site, rig, "red")
+
+    assert (1, 1, [1]) == (taken.events, row.value, found)
 
 
 async def test_a_label_leads_to_nothing_that_is_closed(rig):
