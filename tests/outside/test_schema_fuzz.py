@@ -109,6 +109,23 @@ def furnished(realm: Any) -> dict[str, str]:
     }
 
 
+def without_luck(page: Any) -> Any:
+    """The page with any text for a duration: what looks ahead is met by luck, in half a minute.
+
+    What is wrong there is wrong on the page as it is; more may be sent that is right here alone.
+    """
+    if isinstance(page, list):
+        return [without_luck(one) for one in page]
+    if not isinstance(page, dict):
+        return page
+    looks_ahead = isinstance(page.get("pattern"), str) and "(?=" in page["pattern"]
+    return {
+        name: without_luck(one)
+        for name, one in page.items()
+        if not (name == "pattern" and looks_ahead)
+    }
+
+
 @pytest.fixture(scope="session")
 def open_house(
     open_realm: Callable[..., Any], start_server: Callable[..., Any]
@@ -122,7 +139,9 @@ def open_house(
             try:
                 with realm.server.client() as client:
                     page = client.get("/v1/openapi.json").json()
-                schema = schemathesis.openapi.from_dict(page, config=schemathesis.Config())
+                schema = schemathesis.openapi.from_dict(
+                    without_luck(page), config=schemathesis.Config()
+                )
                 # Identity is not made up: it is one of the three ways.
                 schema.config.generation.update(with_security_parameters=False)
                 # A body that is bad and too large besides is refused for either.
