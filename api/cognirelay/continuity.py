@@ -520,6 +520,8 @@ def cold_stored(held: Held, archive_path: str) -> Outcome:
     if not archive_path.startswith(f"{FOLDER}/archive/") or not archive_path.endswith(".json"):
         raise refuse(400, f"source_archive_path must be under {FOLDER}/archive/")
     row = held.get(ARCHIVE, archive_path)
+    if row is not None and row.state == COLD:
+        return Outcome(answer=row.value["cold_stored_at"])
     if row is None or row.state != capsules.ARCHIVED:
         raise refuse(404, "Continuity archive envelope not found")
     capsule, now = row.value["capsule"], second(held.now)

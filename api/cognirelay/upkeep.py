@@ -35,7 +35,7 @@ async def _run(call: Call) -> Reply:
         "cold_stored_at": changed.answer,
         "committed_files": [cold_path, stub, path],
         "durable": True,
-        **commit_of(changed),
+        **commit_of(changed, row),
         "warnings": [],
         "recovery_warnings": [],
     }

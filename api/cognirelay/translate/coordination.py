@@ -6,6 +6,7 @@ rules that need other rows, in the order in which they are blamed (000, coordina
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
@@ -82,20 +83,43 @@ def _parties(kind: str, row: Row) -> tuple[str, ...]:
 # ── peers ────────────────────────────────────────────────────────────────────────────────────
 
 
+_STEPS_OF_TRUST: Final = {
+    ("untrusted", "restricted"),
+    ("restricted", "trusted"),
+    ("restricted", "untrusted"),
+    ("trusted", "restricted"),
+}
+_HASH: Final = "sha256:"
+
+
 def registered(asked: Row, before: Row | None, me: Me, now: str) -> Row:
     """A peer as it is known from now on; every change of trust is remembered."""
-    level = asked["trust_level"]
+    level, reason = asked["trust_level"], asked["transition_reason"]
     was = "untrusted" if before is None else before["trust_level"]
+    mark = _checked_mark(asked, before)
+    if before is not None and level != was:
+        if (was, level) not in _STEPS_OF_TRUST:
+            raise refuse(409, f"Trust transition not allowed: {was} -> {level}")
+        if not (reason or "").strip():
+            raise refuse(400, "Trust transition reason is required")
+    if level == "trusted" and mark is None:
+        raise refuse(400, "public_key fingerprint is required for trusted peers")
     history = [] if before is None else list(before["trust_history"])
     if level != was:
         history.append(
-            {"at": now, "from": was, "to": level, "reason": "register_update", "by": me.peer}
+            {
+                "at": now,
+                "from": was,
+                "to": level,
+                "reason": reason or "register_update",
+                "by": me.peer,
+            }
         )
     return {
         "peer_id": asked["peer_id"],
         "base_url": asked["base_url"],
         "public_key": asked["public_key"],
-        "public_key_fingerprint": None,
+        "public_key_fingerprint": mark,
         "capabilities_url": asked["capabilities_url"],
         "trust_level": level,
         "allowed_scopes": asked["allowed_scopes"],
@@ -103,6 +127,21 @@ def registered(asked: Row, before: Row | None, me: Me, now: str) -> Row:
         "updated_at": now,
         "trust_history": history[-limits.PEER_CHANGES_MAX :],
     }
+
+
+def _checked_mark(asked: Row, before: Row | None) -> str | None:
+    """The fingerprint of a peer's key, the one it gives or the one it had, if it is as expected."""
+    key, expected = asked["public_key"], asked["expected_public_key_fingerprint"]
+    given = _HASH + sha256(key.encode()).hexdigest() if key else None
+    had = None if before is None else before["public_key_fingerprint"]
+    if expected:
+        expected = _HASH + expected.strip().removeprefix(_HASH)
+        if given is not None and given != expected:
+            raise refuse(400, "public_key fingerprint mismatch")
+        if given is None and had is not None and had != expected:
+            message = "existing peer fingerprint does not match expected fingerprint"
+            raise refuse(400, message)
+    return given or had
 
 
 def check_peer(look: Look, peer: str) -> None:

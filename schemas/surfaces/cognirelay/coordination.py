@@ -23,7 +23,7 @@ from schemas.surfaces.shapes import (
 Fields = dict[str, Field | Shape]
 
 SUBJECT_KINDS: Final = ("user", "peer", "thread", "task")
-TRUST_LEVELS: Final = ("untrusted", "restricted", "trusted")
+TRUST_LEVELS: Final = ("trusted", "restricted", "untrusted")
 HANDOFF_ENDINGS: Final = ("accepted_advisory", "deferred", "rejected")
 HANDOFF_STATUSES: Final = ("pending", *HANDOFF_ENDINGS)
 SOURCE_KINDS: Final = ("handoff", "shared")
@@ -72,13 +72,15 @@ REGISTER_PEER: Final = Model(
     "PeerRegisterRequest",
     {
         "peer_id": _ID,
-        "base_url": Text(limits.PEER_URL_CHARS_MAX, 1),
+        "base_url": Text(limits.PEER_URL_CHARS_MAX),
         "public_key": Field(Maybe(Text(limits.PEER_KEY_CHARS_MAX)), None),
         "capabilities_url": Field(Text(limits.PEER_URL_CHARS_MAX), "/v1/manifest"),
-        "trust_level": Field(Choice(TRUST_LEVELS), "untrusted"),
+        "trust_level": Field(Choice(TRUST_LEVELS), "restricted"),
         "allowed_scopes": Field(
             Items(Text(limits.COGNIRELAY_ID_CHARS_MAX, 1), limits.PEER_SCOPES_MAX), list
         ),
+        "expected_public_key_fingerprint": Field(Maybe(Text(limits.COGNIRELAY_ID_CHARS_MAX)), None),
+        "transition_reason": Field(Maybe(Text(limits.COORDINATION_NOTE_CHARS_MAX)), None),
     },
 )
 

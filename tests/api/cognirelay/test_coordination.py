@@ -1,6 +1,7 @@
 """/v1/coordination: every limit at its edge, and who wins when two want the same."""
 
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 
 import pytest
 
@@ -66,7 +67,7 @@ def test_largest_lists_of_shared_state(peers, field):
 def test_most_participants(peers):
     """Eight peers share at most, each of them known."""
     for number in range(9):
-        body = {"peer_id": f"p{number}", "base_url": "http://x", "trust_level": "trusted"}
+        body = {"peer_id": f"p{number}", "base_url": "http://x"}
         peers.post("/v1/peers/register", body)
     names = [f"p{number}" for number in range(9)]
     taken = peers.post(SHARED, state(participant_peers=names[:8]), "alice")
@@ -260,14 +261,51 @@ def test_longest_peer_in_a_query(peers, length, status):
 
 def test_a_peer_is_known_once(relay):
     """Registering again changes what is known, and remembers who changed the trust."""
-    body = {"peer_id": "dave", "base_url": "http://x"}
+    body = {"peer_id": "dave", "base_url": "http://x", "public_key": "k"}
     first = relay.post("/v1/peers/register", body).json()
-    second = relay.post("/v1/peers/register", body | {"trust_level": "trusted"}).json()
+    more = {"trust_level": "trusted", "transition_reason": "met", "public_key": None}
+    second = relay.post("/v1/peers/register", body | more).json()
+    history = [(change["to"], change["reason"]) for change in second["peer"]["trust_history"]]
 
     assert [True, False] == [first["created"], second["created"]]
-    assert [] == first["peer"]["trust_history"]
-    assert ["trusted"] == [change["to"] for change in second["peer"]["trust_history"]]
+    assert [("restricted", "register_update"), ("trusted", "met")] == history
     assert first["peer"]["created_at"] == second["peer"]["created_at"]
+    mark = "sha256:" + sha256(b"k").hexdigest()
+    assert [mark] * 2 == [one["peer"]["public_key_fingerprint"] for one in (first, second)]
+
+
+@pytest.mark.parametrize(
+    "more, status, detail",
+    [
+        ({"trust_level": "trusted"}, 400, "Trust transition reason is required"),
+        (
+            {"trust_level": "trusted", "transition_reason": "met"},
+            400,
+            "public_key fingerprint is required for trusted peers",
+        ),
+        (
+            {"public_key": "k", "expected_public_key_fingerprint": "0"},
+            400,
+            "public_key fingerprint mismatch",
+        ),
+    ],
+)
+def test_trust_is_changed_for_a_reason(relay, more, status, detail):
+    """A step of trust says why, and only who has shown a key is trusted."""
+    body = {"peer_id": "dave", "base_url": "http://x"}
+    relay.post("/v1/peers/register", body)
+    refused = relay.post("/v1/peers/register", body | more)
+
+    assert (status, detail) == (refused.status_code, refused.json()["detail"])
+
+
+def test_trust_is_changed_step_by_step(relay):
+    """Nobody goes from no trust to full trust at once."""
+    body = {"peer_id": "dave", "base_url": "http://x", "public_key": "k"}
+    relay.post("/v1/peers/register", body | {"trust_level": "untrusted"})
+    more = {"trust_level": "trusted", "transition_reason": "met"}
+
+    assert 409 == relay.post("/v1/peers/register", body | more).status_code
 
 
 def test_only_an_admin_registers(relay):
@@ -388,7 +426,7 @@ def test_a_user_is_not_the_agent_of_its_name(client):
         return client.post(f"/cognirelay/v1{path}", json=body, headers={"X-Cortex-Actor": actor})
 
     for name in ("ann", "ben"):
-        body = {"peer_id": name, "base_url": "http://x", "trust_level": "trusted"}
+        body = {"peer_id": name, "base_url": "http://x"}
         assert 200 == post("/peers/register", body, "agent:ann").status_code
     assert (
         200

@@ -92,7 +92,7 @@ def test_nothing_of_one_tenant_reaches_another(realm, later):
     """I6: not one byte, on any route of the surface that reads by its path."""
     made = realm("POST", PATH, reminder(later, schedule_id="sched_canary", task_id=CANARY))
     assert 201 == made.status_code, made.text
-    peer = {"peer_id": "bob", "base_url": "http://x", "trust_level": "trusted"}
+    peer = {"peer_id": "bob", "base_url": "http://x"}
     realm("POST", "/v1/peers/register", peer)
     state = {"participant_peers": ["bob"], "title": CANARY, "constraints": [CANARY]}
     shared = realm("POST", "/v1/coordination/shared/create", state).json()["shared"]["shared_id"]
