@@ -12,7 +12,7 @@ Names are kept by hash, each with what it means, so that a mention costs two loo
 What the mentions of an entry mean is left in one row (`entities_named`) for later projectors.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -106,10 +106,9 @@ def lookup(view: View, text: str, scope_no: int) -> Meaning | None:
     return found
 
 
-def project(entry: Entry, view: View) -> Iterator[Change]:
+def project(entry: Entry, view: View) -> Iterable[Change]:
     """The entities that an entry speaks of."""
-    if envelope_of(entry.body) is not None:
-        yield from fold(entry, extract(entry), view)
+    return () if envelope_of(entry.body) is None else fold(entry, extract(entry), view)
 
 
 def fold(entry: Entry, extraction: Extraction, view: View) -> Iterator[Change]:

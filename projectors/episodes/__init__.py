@@ -4,7 +4,7 @@ Two projectors, for two stages: `EPISODES` groups events as they are extracted, 
 is over at compress. Readers of an open episode use `compose` with the members `known` to them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from msgspec import UNSET
 
@@ -21,17 +21,17 @@ from schemas.envelope import Envelope
 __all__ = ["EPISODES", "SEALS", "Member", "compose", "due_before", "due_episode", "known"]
 
 
-def project(entry: Entry, view: View) -> Iterator[Change]:
+def project(entry: Entry, view: View) -> Iterable[Change]:
     """Group an event with those it belongs to; take a cancelled one out again."""
     match entry.body:
         case Experience(envelope=envelope) if _is_wanted(envelope):
-            yield from take(entry, signs_of(entry, envelope), view)
+            return take(entry, signs_of(entry, envelope), view)
         case Directive(command=Cancel() as cancel):
-            yield from withdraw(entry, cancel, view)
+            return withdraw(entry, cancel, view)
         case Directive(command=Forget() as command):
-            yield from forget(entry, command, view)
+            return forget(entry, command, view)
         case _:
-            return
+            return ()
 
 
 def _is_wanted(envelope: Envelope) -> bool:

@@ -60,9 +60,8 @@ def take(entry: Entry, signs: Signs, view: View) -> Iterator[Change]:
     places: OpenIn = view.get("episode_scopes", scope_key(signs.scope_no)) or OpenIn()
     choice = _choose(signs, places, view)
     if choice.episode is not None and choice.state is not None:
-        yield from _extend(entry, signs, choice.episode, choice.state)
-    else:
-        yield from _open(entry, signs, choice, places, view)
+        return _extend(entry, signs, choice.episode, choice.state)
+    return _open(entry, signs, choice, places, view)
 
 
 # ── choosing ─────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ arrives. When an event no longer counts, what rested on it is undone (`retractio
 forgotten leaves nothing behind (`forgetting`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from projectors.base import Change, Projector, View
 from projectors.facts.claims import claims_of, source_of
@@ -22,34 +22,35 @@ from schemas.entry import Annotation, Cancel, Directive, Entry, Experience, Forg
 __all__ = ["FACTS", "fold", "retract"]
 
 
-def project(entry: Entry, view: View) -> Iterator[Change]:
+def project(entry: Entry, view: View) -> Iterable[Change]:
     """The facts that follow from an entry, or no longer do."""
     match entry.body:
         case Experience() | Annotation():
-            yield from fold(entry, extract(entry), view)
-        case Directive(command=Cancel(event_id=event_id, stages=stages)):
-            # What never was extracted left nothing to take back (ADR 0015).
-            if "extracted" not in stages:
-                yield from retract(view, event_id, entry.recorded_at, entry.offset)
+            return fold(entry, extract(entry), view)
+        # What never was extracted left nothing to take back (ADR 0015).
+        case Directive(command=Cancel(event_id=event_id, stages=stages)) if (
+            "extracted" not in stages
+        ):
+            return retract(view, event_id, entry.recorded_at, entry.offset)
         case Directive(command=Forget() as command):
-            yield from forget(entry, command, view)
+            return forget(entry, command, view)
         case _:
-            return
+            return ()
 
 
-def fold(entry: Entry, extraction: Extraction, view: View) -> Iterator[Change]:
+def fold(entry: Entry, extraction: Extraction, view: View) -> Iterable[Change]:
     """The facts of candidates already found, whose mentions the view resolves."""
     named = view.get("entities_named", b"") if extraction.candidates else None
     if named is None or named.offset != entry.offset:
-        return
+        return ()
     source = source_of(entry, extraction)
     if source is None or not source.scope_no:
-        return
+        return ()
     sheet = Sheet(view, entry.recorded_at)
     teller = Teller(sheet, source, entry.id)
     for claim in claims_of(source, extraction, named, view):
         teller.tell(claim)
-    yield from sheet.changes(entry.offset)
+    return sheet.changes(entry.offset)
 
 
 FACTS = Projector(name="facts", version=1, tables=TABLES, project=project)

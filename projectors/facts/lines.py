@@ -92,6 +92,8 @@ class Line:
         if twig.level == 0:
             at = bisect_left(twig.starts, start_us)
             is_there = at < len(twig.starts) and twig.starts[at] == start_us
+            if is_there and twig.segments[at] == segment:
+                return None  # told again: it lies there as it did
             starts, segments = list(twig.starts), list(twig.segments)
             if is_there:
                 segments[at] = segment
@@ -103,6 +105,8 @@ class Line:
             at = max(bisect_right(twig.starts, start_us) - 1, 0)
             split = self._put(twig.rows[at], segment)
             twig = self._twig(no)
+            if split is None and twig.starts[at] <= start_us:
+                return None
             starts, rows = list(twig.starts), list(twig.rows)
             starts[at] = min(starts[at], start_us)
             if split is not None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from projectors.base import Change, Projector, Put, View
-from projectors.records import Moved, moved
+from projectors.records import Moved, moved, record_key
 from projectors.understanding.identity import judge
 from projectors.understanding.ledger import Ledger
 from projectors.understanding.rows import TABLES, Rules, Synthesis, tally_key
@@ -53,7 +53,7 @@ def project(entry: Entry, view: View) -> Iterable[Change]:
 def _counted(
     entry: Entry, view: View, forgotten: Sequence[ForgottenRecord] = ()
 ) -> Iterable[Change]:
-    facts, episodes = _moved(entry, view, "facts"), _moved(entry, view, "episodes")
+    facts, episodes = _moved(entry, view, "facts"), _sealed(entry, view)
     if not facts and not episodes and not forgotten:
         return ()
     ledger = Ledger(entry, view)
@@ -68,6 +68,13 @@ def _counted(
 def _moved(entry: Entry, view: View, layer: str) -> list[str]:
     row: Moved | None = view.get(f"{layer}_moved", b"")
     return row.ids if row is not None and row.offset == entry.offset else []
+
+
+def _sealed(entry: Entry, view: View) -> list[str]:
+    """The episodes that the entry sealed: most only grow by it, and that is not counted."""
+    moved_ids = _moved(entry, view, "episodes")
+    rows = ((name, view.get("episodes", record_key("episodes", name))) for name in moved_ids)
+    return [name for name, episode in rows if episode is not None and episode.sealed]
 
 
 def _said(ledger: Ledger, made: Iterable[str]) -> Iterable[Change]:

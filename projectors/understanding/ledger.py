@@ -30,6 +30,7 @@ from schemas.layers import Concept, Episode, Fact, LiteralValue
 _replace = msgspec.structs.replace
 _CURRENT = 1000
 _INTO_MAX = 16
+_TOGETHER = (TOGETHER.name, TOGETHER.vocabulary)
 
 SAME = frozenset({"same_as", "also_known_as", "alias_of", "aka"})
 DIFFERENT = frozenset({"different_from", "not_same_as"})
@@ -278,9 +279,14 @@ class Ledger:
                 episodes = (*tally.episodes, raw)[-limits.CONCEPT_EPISODES_KEPT :]
                 count = tally.episode_count + 1
                 self._moved(key, _replace(tally, episode_count=count, episodes=episodes))
-        for at, one in enumerate(keys):
-            for other in keys[at + 1 :]:
-                self._tie(one, other, TOGETHER, 1)
+        for key in keys if len(keys) > 1 else ():
+            tally = self.tally(key)
+            if tally is not None:
+                near = tally.near
+                for other in keys:
+                    if other != key:
+                        near = _nearer(near, Near(other, *_TOGETHER, 1))
+                self.put(key, _replace(tally, near=near))
 
     def _spoken_of(self, episode: Episode) -> list[bytes]:
         """The things that the facts of its events speak of, as many as an episode is about."""
@@ -313,15 +319,18 @@ def _score(fact: Fact, at: datetime) -> int:
 
 def _kept(kept: tuple[Kept, ...], one: Kept) -> tuple[Kept, ...]:
     """With one more, or one that is scored anew; of too many the oldest of the weakest goes."""
-    at, weakest = 0, one.score
-    for place, known in enumerate(kept):
-        if known.fact == one.fact:
-            return (*kept[:place], *kept[place + 1 :], one)
-        if known.score < weakest or (known.score == weakest and at == 0):
-            at, weakest = place + 1, known.score
-    if len(kept) < limits.CONCEPT_FACTS_KEPT:
+    facts = [known.fact for known in kept]
+    if one.fact in facts:
+        at = facts.index(one.fact)
+    elif len(kept) < limits.CONCEPT_FACTS_KEPT:
         return (*kept, one)
-    return (*kept[: at - 1], *kept[at:], one) if at else kept
+    else:
+        scores = [known.score for known in kept]
+        weakest = min(scores)
+        if weakest > one.score:
+            return kept
+        at = scores.index(weakest)
+    return (*kept[:at], *kept[at + 1 :], one)
 
 
 def _of_predicate(predicate: str) -> Tally:
@@ -358,16 +367,16 @@ def _distinct(subjects: tuple[bytes, ...], one: bytes) -> tuple[bytes, ...]:
 
 def _nearer(near: tuple[Near, ...], one: Near) -> tuple[Near, ...]:
     """With one tie more or less; of too many the weakest goes, and of those the oldest."""
-    at = next(
-        (at for at, n in enumerate(near) if (n.key, n.relation) == (one.key, one.relation)), None
-    )
-    if at is not None:
-        count = near[at].count + one.count
-        changed = (_replace(one, count=count),) if count > 0 else ()
-        return (*near[:at], *changed, *near[at + 1 :])
+    key, relation = one.key, one.relation
+    for at, known in enumerate(near):
+        if known.key == key and known.relation == relation:
+            count = known.count + one.count
+            changed = (_replace(one, count=count),) if count > 0 else ()
+            return (*near[:at], *changed, *near[at + 1 :])
     if one.count < 0:
         return near
     if len(near) < limits.CONCEPT_NEAR_KEPT:
         return (*near, one)
-    weakest = min(range(len(near)), key=lambda at: near[at].count)
+    counts = [known.count for known in near]
+    weakest = counts.index(min(counts))
     return (*near[:weakest], *near[weakest + 1 :], one)
