@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -476,8 +476,7 @@ def _row(one: Listed, now: datetime, stale_days: int) -> listing.Row:
     if not is_kept:
         return row
     archived_at = one.document.value["archived_at"]
-    is_stale = now - utc(archived_at, "archived_at") > timedelta(days=stale_days)
-    row["retention_class"] = "archive_stale" if is_stale else "archive_recent"
+    row["retention_class"] = listing.retention_class(archived_at, now, stale_days)
     return row | {"archive_path": one.document.key, "archived_at": archived_at}
 
 

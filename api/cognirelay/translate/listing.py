@@ -1,12 +1,12 @@
 """Which capsules are there, and which matters most?  (000: list, salience)"""
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from api.cognirelay.translate.capsule import is_adequate
 from api.cognirelay.translate.rules import Capsule
-from api.cognirelay.translate.times import UNKNOWN_AGE_S, age_s
+from api.cognirelay.translate.times import UNKNOWN_AGE_S, age_s, utc
 from api.cognirelay.translate.trust import (
     HEALTH,
     PHASES,
@@ -88,6 +88,12 @@ def summary_row(capsule: Capsule, path: str, state: str, now: datetime) -> Row:
         "thread_descriptor": capsule.get("thread_descriptor"),
         "resume_adequate": is_adequate(capsule),
     }
+
+
+def retention_class(archived_at: str, now: datetime, stale_days: int) -> str:
+    """How an archive is kept: one that is older than the setting says could be put away."""
+    is_stale = now - utc(archived_at, "archived_at") > timedelta(days=stale_days)
+    return "archive_stale" if is_stale else "archive_recent"
 
 
 def listed(
