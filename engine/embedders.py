@@ -115,8 +115,9 @@ class StaticEmbedder:
             # Another one, not an emptied one: somebody else may be reading it.
             known = self._words = {}
         fresh = [word for word in words if word not in known]
-        encoded = self._tokenizer.encode_batch_fast(fresh, False, False)
-        known.update(zip(fresh, (tuple(one.ids) for one in encoded), strict=True))
+        if fresh:
+            encoded = self._tokenizer.encode_batch_fast(fresh, False, False)
+            known.update(zip(fresh, (tuple(one.ids) for one in encoded), strict=True))
         return known
 
     def _whole(self, text: str) -> list[int]:

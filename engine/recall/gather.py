@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 
 from engine.recall.candidates import Candidates, Pool, Question, Reach, Sources, Window
 from engine.recall.columns import Asked, Place, Scored, pool_of
-from engine.recall.late import words_of
+from engine.recall.late import Words, words_of
 from engine.recall.question import addressed, capitalised
-from engine.state.index import Block, EmbedderUnavailable, Hit, Layer
+from engine.state.index import Block, Embedder, EmbedderUnavailable, Hit, Layer
 
 _WIDER: Final = 4
 _HITS_MAX: Final = 6400
@@ -39,7 +39,7 @@ def gather(
     asked = Asked(
         vector=vector,
         words=words_of(question.terms, sources.embedder),
-        expected=words_of(sorted(question.expects), sources.embedder),
+        expected=_expected(question.expects, sources.embedder),
         embedder=sources.embedder,
     )
     derived: list[Layer] = [layer for layer in layers if layer != "events"]
@@ -59,6 +59,17 @@ def gather(
         counts["words"] += len(told.words)
         counts["meaning"] += len(told.meaning)
     return Candidates(question=question, layers=layers, pools=pools, hits=counts)
+
+
+_known_sorts: Final[dict[tuple[str, frozenset[str]], Words]] = {}
+
+
+def _expected(sort: frozenset[str], embedder: Embedder) -> Words:
+    """The words of a sort of answer, by a model: there are two sorts, read once each."""
+    found = _known_sorts.get((embedder.name, sort))
+    if found is None:
+        found = _known_sorts[embedder.name, sort] = words_of(sorted(sort), embedder)
+    return found
 
 
 @dataclass(frozen=True)

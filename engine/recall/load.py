@@ -227,11 +227,14 @@ class Loader:
         return found if isinstance(found, Fact) else None
 
     def _is_left_out(self, thing: Thing, marks: Marks) -> bool:
+        if isinstance(thing, Belief | Concept):
+            # 001 §7.4.1: what is deprecated is kept for those who ask for the past.
+            is_deprecated = thing.stance == "deprecated"
+            if is_deprecated and not self._plan.window.include_superseded:
+                return True
+        if marks is UNMARKED:
+            return False
         said = self._plan.treatments
-        # 001 §7.4.1: what is deprecated is kept for those who ask for the past.
-        is_deprecated = getattr(thing, "stance", None) == "deprecated"
-        if is_deprecated and not self._plan.window.include_superseded:
-            return True
         # An event is evidence of more than one fact of it: it is left out only when asked for.
         superseded = said.superseded if not isinstance(thing, Event) else said.superseded_events
         return (
