@@ -58,6 +58,19 @@ class Contract:
 
 
 @pytest.fixture(scope="module")
+def young_server(
+    start_server: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
+    """A server for one file whose tests count entries: nobody but they writes to its log.
+
+    The log of one that has been up for minutes is told what has come due by then, at any moment.
+    """
+    running = start_server(tmp_path_factory.mktemp("young") / "data")
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
 def contract(server: Any) -> Contract:
     """What the shared server says of itself."""
     with server.client() as client:

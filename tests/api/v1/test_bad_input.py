@@ -16,6 +16,12 @@ from schemas import limits
 SEGMENT = "team:t"
 
 
+@pytest.fixture(scope="module")
+def server(young_server):
+    """Entries are counted here."""
+    return young_server
+
+
 @pytest.fixture
 def refused(api, head):
     """Send something bad and say how it was refused; whatever it was, the log did not grow."""

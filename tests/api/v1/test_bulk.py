@@ -5,6 +5,12 @@ import pytest
 from schemas import limits
 
 
+@pytest.fixture(scope="module")
+def server(young_server):
+    """Entries are counted here."""
+    return young_server
+
+
 @pytest.fixture
 def item(envelope):
     """Items that leave the scope to the shared header."""

@@ -11,6 +11,12 @@ STAGES = ["captured", "extracted", "indexed", "consolidated"]
 LONG_AGO = format_id("lce", uuid7(1_577_836_800_000_000, 7))
 
 
+@pytest.fixture(scope="module")
+def server(young_server):
+    """Entries are counted here."""
+    return young_server
+
+
 def take(frames, count):
     """The next frames of a stream."""
     return list(itertools.islice(frames, count))
