@@ -11,6 +11,7 @@ import msgspec
 
 from api.endpoint import Asgi, Receive, Send
 from api.server import make_server
+from api.wire import ANSWER
 from engine.settings import load_settings
 
 _ANSWER = (
@@ -35,18 +36,22 @@ class Floor:
             pass
         if scope["path"] == "/v1/experience":
             self._offset += 1
-            await _send(send, 202, _ANSWER % (self._offset, self._offset, self._offset))
+            await _send(scope, send, 202, _ANSWER % (self._offset, self._offset, self._offset))
         elif scope["path"] == "/v1/admin/metrics":
             names = ("log_head_offset", "log_entries_total", "log_commits_total")
             text = "".join(f"strata_{name} {self._offset}\n" for name in names)
-            await _send(send, 200, text.encode())
+            await _send(scope, send, 200, text.encode())
         else:
             found = {"durable_offset": self._offset, "lag_entries": 0}
-            await _send(send, 200, msgspec.json.encode(found))
+            await _send(scope, send, 200, msgspec.json.encode(found))
 
 
-async def _send(send: Send, status: int, body: bytes) -> None:
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+async def _send(scope: Asgi, send: Send, status: int, body: bytes) -> None:
+    headers = [(b"content-type", b"application/json")]
+    answer = scope.get("extensions", {}).get(ANSWER)
+    if answer is not None and answer(status, headers, body):
+        return
+    headers.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

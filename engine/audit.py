@@ -341,11 +341,14 @@ class Trail:
             self._written[tenant_no] = tree
             self._touched.add(tenant_no)
 
-    def settle(self) -> None:
+    def written(self) -> dict[int, Tree]:
+        """The trees of those who had rows in the batch just written, for `settle`."""
+        touched, self._touched = self._touched, set()
+        return {tenant_no: self._written[tenant_no] for tenant_no in touched}
+
+    def settle(self, trees: dict[int, Tree]) -> None:
         """What was written is durable: only now may a head be told."""
-        for tenant_no in self._touched:
-            self._durable[tenant_no] = self._written[tenant_no]
-        self._touched.clear()
+        self._durable.update(trees)
 
     # ── waiting ──────────────────────────────────────────────────────────────────────────────
 

@@ -2,13 +2,16 @@
 
 Proposals queue on the event loop. One at a time, a batch of them is decided in order against the
 state as of the head, written, and made durable by one fsync that runs off the loop; then everyone
-is answered. Being the only writer, it is also where every precondition is checked: idempotency
-first of all (docs/adr/0013).
+is answered. When all who write would wait for one fsync and leave the loop idle, they go in two
+batches, of which the second is decided while the first becomes durable.
+
+Being the only writer, it is also where every precondition is checked: idempotency first of all
+(docs/adr/0013).
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -16,6 +19,7 @@ import msgspec
 from engine.audit import About, Pending, Trail
 from engine.clock import Clock, Stamps
 from engine.lifecycle import Lifecycle, Note
+from engine.merkle import Tree
 from engine.notices import notes_of
 from engine.state.kv import Batch, StoreError, StoreWriteFailed
 from engine.state.log import Draft, KvLog, erasure_due
@@ -55,6 +59,9 @@ class Proposal(Protocol):
 
     def decide(self, desk: "Desk") -> Any:
         """Add entries to the desk and answer, or raise an EngineError and add nothing."""
+
+
+_Queued = tuple[Proposal, asyncio.Future[Any]]
 
 
 class Replay(msgspec.Struct, frozen=True, gc=False):
@@ -199,6 +206,16 @@ class Desk:
         return answer
 
 
+class Begun(msgspec.Struct, frozen=True):
+    """A batch that is written and on its way to the disk, and who waits for it."""
+
+    desk: Desk
+    answers: list[tuple[asyncio.Future[Any], Any]]
+    token: int
+    trees: dict[int, Tree]
+    durable: Awaitable[None]
+
+
 class Committer:
     """The one writer of the log, owned by the event loop."""
 
@@ -228,6 +245,8 @@ class Committer:
         self._queued_entries = self._queued_bytes = 0
         self._running: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._submitted = 0
+        self._came_meanwhile = limits.COMMIT_ENTRIES_MAX
 
     def submit(self, proposal: Proposal) -> asyncio.Future[Any]:
         """Queue a proposal; the future has its answer when the batch is durable."""
@@ -248,6 +267,7 @@ class Committer:
             loop = self._loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._queue.append((proposal, future))
+        self._submitted += 1
         if self._running is None:
             self._running = loop.create_task(self._run())
         return future
@@ -300,8 +320,8 @@ class Committer:
         finally:
             self._running = None
 
-    def _take(self) -> list[tuple[Proposal, asyncio.Future[Any]]]:
-        taken: list[tuple[Proposal, asyncio.Future[Any]]] = []
+    def _take(self) -> list[_Queued]:
+        taken: list[_Queued] = []
         entries = size = 0
         while self._queue:
             proposal, _ = self._queue[0]
@@ -317,7 +337,28 @@ class Committer:
         self._queued_bytes -= size
         return taken
 
-    async def _commit(self, taken: list[tuple[Proposal, asyncio.Future[Any]]]) -> None:
+    async def _commit(self, taken: list[_Queued]) -> None:
+        begun: list[Begun] = []
+        for part in self._parts(taken):
+            one = await self._begin(part, is_first=not begun)
+            if one is not None:
+                begun.append(one)
+        for one in begun:
+            await self._finish(one)
+
+    def _parts(self, taken: list[_Queued]) -> list[list[_Queued]]:
+        """One batch; or two, when hardly anyone else came while the last one became durable."""
+        is_alone = self._came_meanwhile * 4 < len(taken)
+        if len(taken) < limits.COMMIT_SPLIT_MIN or not is_alone or self.log.syncer.is_quick():
+            return [taken]
+        half = len(taken) // 2
+        return [taken[:half], taken[half:]]
+
+    async def _begin(self, taken: list[_Queued], *, is_first: bool) -> Begun | None:
+        """Decide and write a batch; None when there is nothing to wait for.
+
+        What was decided on top of a batch that is not durable yet is answered no sooner than that.
+        """
         desk = Desk(self)
         answers: list[tuple[asyncio.Future[Any], Any]] = []
         for proposal, future in taken:
@@ -327,23 +368,18 @@ class Committer:
                 _fail(future, error)
             except Exception as error:  # noqa: BLE001 - a bug in one proposal fails that caller only
                 _fail(future, Internal(reason=repr(error)))
-        if desk.drafts or desk.audit_rows:
-            try:
-                await self._append(desk)
-            except EngineError as error:
-                for future, _ in answers:
-                    _fail(future, error)
-                return
-            except Exception as error:  # noqa: BLE001 - nobody is left waiting for an answer
-                self.log.fail(f"a commit failed: {error!r}")
-                for future, _ in answers:
-                    _fail(future, WalUnavailable(reason=self.log.failure))
-                return
-        for future, answer in answers:
-            if not future.done():
-                future.set_result(answer)
+        is_empty = not desk.drafts and not desk.audit_rows
+        if is_empty and is_first:
+            _answer(answers)
+            return None
+        try:
+            token = 0 if is_empty else await self._write(desk)
+            return Begun(desk, answers, token, self.trail.written(), self.log.flush())
+        except Exception as error:  # noqa: BLE001 - nobody is left waiting for an answer
+            self._fail_all(answers, error)
+            return None
 
-    async def _append(self, desk: Desk) -> None:
+    async def _write(self, desk: Desk) -> int:
         token = 0
 
         def rows(batch: Batch, first: int) -> None:
@@ -351,13 +387,34 @@ class Committer:
             assert first == desk.first, "the head moved under the only writer"
             token = self._fill(batch, desk)
 
-        await self.log.append(desk.drafts, expect=desk.first - 1, rows=rows)
-        self.trail.settle()
+        await self.log.write(desk.drafts, expect=desk.first - 1, rows=rows)
+        # The next batch may be decided before this one is durable, and is never durable before it.
         self.inline.remembering().written(desk.overlay.pending)
-        self.on_control(desk.overlay.pending)
-        self.committed_entries += len(desk.drafts)
-        self.lifecycle.release(token, {"captured": self.log.head()})
-        self.on_durable()
+        return token
+
+    async def _finish(self, begun: Begun) -> None:
+        """Wait until a batch is durable, tell everyone, and answer."""
+        before = self._submitted
+        try:
+            await begun.durable
+            self._came_meanwhile = self._submitted - before
+            self.trail.settle(begun.trees)
+            self.on_control(begun.desk.overlay.pending)
+            self.committed_entries += len(begun.desk.drafts)
+            self.lifecycle.release(begun.token, {"captured": self.log.head()})
+            self.on_durable()
+        except Exception as error:  # noqa: BLE001 - nobody is left waiting for an answer
+            self._fail_all(begun.answers, error)
+            return
+        _answer(begun.answers)
+
+    def _fail_all(self, answers: list[tuple[asyncio.Future[Any], Any]], error: Exception) -> None:
+        """A batch is not durable: an error of ours says why, any other stops the log."""
+        if not isinstance(error, EngineError):
+            self.log.fail(f"a commit failed: {error!r}")
+            error = WalUnavailable(reason=self.log.failure)
+        for future, _ in answers:
+            _fail(future, error)
 
     def _fill(self, batch: Batch, desk: Desk) -> int:
         """Everything that rides with the entries: one batch, all of it or none."""
@@ -408,6 +465,12 @@ class _Record:
     def decide(self, desk: Desk) -> str:
         """Nothing can stand in the way."""
         return desk.audit(*self._row)
+
+
+def _answer(answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
+    for future, answer in answers:
+        if not future.done():
+            future.set_result(answer)
 
 
 def _fail(future: asyncio.Future[Any], error: EngineError) -> None:

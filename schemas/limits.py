@@ -215,6 +215,9 @@ COMMIT_ENTRIES_MAX: Final = 2048
 COMMIT_BYTES_MAX: Final = 8 * MIB
 """One group commit: bounds the time the event loop spends on one batch."""
 
+COMMIT_SPLIT_MIN: Final = 8
+"""Proposals from which a commit may be split: a second fsync pays where the loop was idle."""
+
 COMMIT_QUEUE_ENTRIES_MAX: Final = 50_000
 COMMIT_QUEUE_BYTES_MAX: Final = 64 * MIB
 """What may wait for the next commit; beyond it callers get 503 and Retry-After, not memory."""

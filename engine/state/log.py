@@ -10,7 +10,7 @@ import hmac
 import os
 import threading
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from typing import Protocol
@@ -238,19 +238,30 @@ class KvLog(Reads):
         self, drafts: Sequence[Draft], *, expect: int, rows: RowsHook | None = None
     ) -> int:
         """Append all or nothing, contiguous, durable on return; the first offset."""
+        first = await self.write(drafts, expect=expect, rows=rows)
+        await self.flush()
+        return first
+
+    async def write(
+        self, drafts: Sequence[Draft], *, expect: int, rows: RowsHook | None = None
+    ) -> int:
+        """The first half of an append: in the store, and not durable before `flush` says so."""
         if self._vault.end < self.written + len(drafts):
             # A key is used once it is durable, not before: wait for more (docs/adr/0011).
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._key_layer, self._lay_keys, len(drafts))
         first = self._write(drafts, expect, rows)
-        if not self.buffered:
-            await self._sync()
-        else:
-            self._advance(self.written)
         self.commit_count += 1
         if self._vault.wants_keys(self.written):
             asyncio.get_running_loop().run_in_executor(self._key_layer, self._lay_keys)
         return first
+
+    def flush(self) -> Awaitable[None]:
+        """The second half: begins now, and is awaited until what is written by now is durable."""
+        return self._begin_sync() if not self.buffered else self._kept_back()
+
+    async def _kept_back(self) -> None:
+        self._advance(self.written)
 
     def _write(self, drafts: Sequence[Draft], expect: int, rows: RowsHook | None) -> int:
         if self.failure is not None:
@@ -312,15 +323,22 @@ class KvLog(Reads):
         index_header(batch, header)
         return Row(header, chain, body)
 
-    async def _sync(self) -> None:
-        target, chain = self.written, self.chain
+    def _begin_sync(self) -> Awaitable[None]:
+        # A handover to a thread and back costs more than a quick disk takes.
+        under_way: asyncio.Future[None] | None = None
+        if not self.syncer.is_quick():
+            loop = asyncio.get_running_loop()
+            under_way = loop.run_in_executor(self._flusher, self.syncer.sync)
+        return self._synced(self.written, self.chain, under_way)
+
+    async def _synced(
+        self, target: int, chain: bytes, under_way: "asyncio.Future[None] | None"
+    ) -> None:
         try:
-            if self.syncer.is_quick():
-                # A handover to a thread and back costs more than a quick disk takes.
+            if under_way is None:
                 self.syncer.sync()
             else:
-                loop = asyncio.get_running_loop()
-                await loop.run_in_executor(self._flusher, self.syncer.sync)
+                await under_way
         except StoreError as error:
             self.fail(f"an fsync failed: {error}")
             raise WalUnavailable(reason=self.failure) from error
@@ -331,7 +349,7 @@ class KvLog(Reads):
     async def sync_buffered(self) -> None:
         """Bring what buffered appends left in the page cache to the disk."""
         if self.buffered and self.failure is None:
-            await self._sync()
+            await self._begin_sync()
 
     def _lay_keys(self, entries: int = 0) -> None:
         try:

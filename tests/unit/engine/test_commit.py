@@ -91,6 +91,75 @@ async def test_the_answer_comes_when_it_is_durable(rig):
         ]
 
 
+# Two batches at a time
+
+
+async def slow_disk(rig, site):
+    """An engine whose disk is slow, after a post during which nobody else came."""
+    engine = await site.open()
+    await rig.post(engine, "first")
+    engine.log.syncer.average_s = 1.0
+    site.mains.drawn.clear()
+    return engine
+
+
+async def test_writers_who_would_all_wait_go_in_two_batches(rig):
+    """While the first half becomes durable the second is decided, so that the loop is not idle."""
+    async with rig.Site(rig.projection()) as site:
+        engine = await slow_disk(rig, site)
+        receipts = await asyncio.gather(*(rig.post(engine, f"t{n}") for n in range(32)))
+
+        assert ["sync", "sync", "write", "write"] == sorted(site.mains.drawn)
+        assert list(range(2, 34)) == [receipt.wal_offset for receipt in receipts]
+        await site.settle()
+        assert rig.replayed(engine, site.projection) == rig.kept(engine)
+
+
+async def test_few_writers_go_in_one(rig):
+    """A second sync for a handful would cost more than it saves."""
+    async with rig.Site() as site:
+        engine = await slow_disk(rig, site)
+        few = limits.COMMIT_SPLIT_MIN - 1
+        await asyncio.gather(*(rig.post(engine, f"t{n}") for n in range(few)))
+
+        assert ["write", "sync"] == site.mains.drawn
+
+
+async def test_one_key_in_both_batches_is_one_event(rig):
+    """The second is decided on what the first has written, durable or not."""
+    async with rig.Site() as site:
+        engine = await slow_disk(rig, site)
+        posts = (rig.post(engine, "same", key="one key") for _ in range(32))
+        receipts = await asyncio.gather(*posts)
+
+        assert {2} == {receipt.wal_offset for receipt in receipts}
+        assert 31 == sum(receipt.replayed_from_idempotency for receipt in receipts)
+        assert 2 == engine.log.head()
+
+
+async def test_what_both_batches_answered_survives_a_power_cut(rig):
+    """Each is answered when it is durable itself."""
+    async with rig.Site() as site:
+        engine = await slow_disk(rig, site)
+        receipts = await asyncio.gather(*(rig.post(engine, f"t{n}") for n in range(32)))
+        await site.kill(power_cut=True)
+        engine = await site.open()
+
+        found = [engine.entry_of(row).event_id for row in engine.log.read(2, 40)]
+        assert [receipt.event_id for receipt in receipts] == found
+
+
+async def test_when_the_first_batch_is_lost_the_second_is_refused(rig):
+    """What rests on a batch that did not become durable is not acknowledged either."""
+    async with rig.Site() as site:
+        engine = await slow_disk(rig, site)
+        site.mains.trip(operation="sync", recovers=True)
+        refused = await settled(*(rig.post(engine, f"t{n}") for n in range(32)))
+
+        assert 32 == sum(isinstance(error, WalUnavailable) for error in refused)
+        assert 1 == engine.log.head()
+
+
 # Proposals that raise
 
 
