@@ -233,11 +233,11 @@ class _Search:
             if len(found[layer]) == 1
         }
         for layer, raw, score in scores:
-            if layer in alone:
-                row_of, rows = alone[layer]
-                row = row_of(raw)
+            one = alone.get(layer)
+            if one is not None:
+                row = one[0](raw)
                 if row is not None:
-                    rows[row] = score
+                    one[1][row] = score
             elif layer in found:
                 place = self._find(layer, raw)
                 if place is not None:

@@ -220,15 +220,12 @@ def _dated(pool: Pool, question: Question) -> Any:
     """
     if not question.spans:
         return np.zeros(len(pool), np.float32)
-    found = np.zeros(len(pool))
-    for span in question.spans:
-        early = np.maximum(span.from_us - pool.observed_us, 0)
-        late = np.maximum(pool.observed_us - span.to_us + 1, 0)
-        apart, length = early + late, span.to_us - span.from_us
-        close = np.exp(-apart / max(length / 10, 3 * _DAY_US))
-        about = np.exp(-apart / max(length, 30 * _DAY_US))
-        found = np.maximum(found, (close + about) / 2)
-    return found
+    start, end = np.array(question.spans, np.int64).T[:, :, None]
+    apart = np.maximum(start - pool.observed_us, 0) + np.maximum(pool.observed_us - end + 1, 0)
+    length = end - start
+    close = np.exp(-apart / np.maximum(length / 10, 3 * _DAY_US))
+    about = np.exp(-apart / np.maximum(length, 30 * _DAY_US))
+    return ((close + about) / 2).max(axis=0)
 
 
 # ── columns ──────────────────────────────────────────────────────────────────────────────────
