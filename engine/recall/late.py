@@ -122,14 +122,15 @@ def _of_several(dots: Floats, squares: Floats, pieces: Any, first: Any) -> tuple
     np.subtract(first[1:], first[:-1], out=count[:-1])
     count[-1] = len(pieces) - first[-1]
     word = np.flatnonzero(count > 1)
+    # The longest first: those that go on are then always the first of them.
+    word = word[np.argsort(-count.take(word), kind="stable")]
     start, count = first.take(word), count.take(word)
     whole, square = dots.take(pieces.take(start), axis=0), squares.take(pieces.take(start))
-    left = np.arange(len(word))
     step = 1
-    while len(left := left[count.take(left) > step]):
-        more = pieces.take(start.take(left) + step)
-        whole[left] += dots.take(more, axis=0)
-        square[left] += squares.take(more)
+    while left := np.count_nonzero(count > step):
+        more = pieces.take(start[:left] + step)
+        whole[:left] += dots.take(more, axis=0)
+        square[:left] += squares.take(more)
         step += 1
     return word, _floored(whole, square)
 
