@@ -472,7 +472,7 @@ def _row(one: Listed, now: datetime, stale_days: int) -> listing.Row:
     if one.state == "cold":
         return _cold_row(one.document)
     is_kept = one.state == "archived"
-    row = listing.summary_row(capsules.loaded(one.capsule), one.path, one.state, now)
+    row = listing.summary_row(capsules.plain_times(one.capsule), one.path, one.state, now)
     if not is_kept:
         return row
     archived_at = one.document.value["archived_at"]

@@ -85,16 +85,18 @@ def loaded(stored: Capsule) -> Capsule:
     What was confirmed as it came carries no times of its own: its entries came with the capsule.
     """
     # Through the form in which it is stored: a tenth of the time that `deepcopy` takes.
-    capsule: Capsule = _decode(_encode(stored))
-    for name in ("updated_at", "verified_at"):
-        moment = parsed(capsule[name])
-        if moment is not None:
-            capsule[name] = said(moment)
+    capsule = plain_times(_decode(_encode(stored)))
     for name in _ENTRY_LISTS:
         for entry in _entries(capsule, name):
             entry.setdefault("created_at", capsule["updated_at"])
             entry.setdefault("updated_at", capsule["updated_at"])
     return capsule
+
+
+def plain_times(stored: Capsule) -> Capsule:
+    """The capsule with its own times in their plain form; its parts are the stored one's."""
+    times = {name: parsed(stored[name]) for name in ("updated_at", "verified_at")}
+    return stored | {name: said(moment) for name, moment in times.items() if moment is not None}
 
 
 def is_adequate(capsule: Capsule) -> bool:
