@@ -21,7 +21,7 @@ from api.decode import decode_body, decode_given, decode_query, decode_shaped
 from api.errors import extra_headers
 from api.principals import Principals
 from api.surface import CORE, Dialect
-from api.wire import ANSWER
+from api.wire import CYCLE, Cycle
 from engine.audit import About
 from engine.engine import Engine
 from engine.metrics import RequestCounts
@@ -223,7 +223,12 @@ class Served:
         if endpoint.decoder is not None or endpoint.takes_raw:
             if endpoint.shape is None and not endpoint.takes_raw:
                 check_media_type(headers)
-            raw = await read_body(receive, headers, endpoint.body_max)
+            cycle = _cycle_of(scope)
+            at_hand = None if cycle is None else cycle.body_at_hand()
+            if at_hand is not None:
+                raw = _within(at_hand, endpoint.body_max)
+            else:
+                raw = await read_body(receive, headers, endpoint.body_max)
         client = scope.get("client")
         origin = Origin(
             request_id=request_id,
@@ -367,8 +372,8 @@ class Served:
             return
         body = reply.raw if reply.raw is not None else _json(reply.value)
         headers.append((b"content-type", reply.media_type))
-        answer = scope.get("extensions", _NO_EXTENSIONS).get(ANSWER)
-        if answer is None or not answer(reply.status, headers, body):
+        cycle = _cycle_of(scope)
+        if cycle is None or not cycle.answer(reply.status, headers, body):
             await _send_whole(send, reply.status, headers, body)
 
     async def _send_error(
@@ -384,6 +389,12 @@ class Served:
         dialect = self.endpoint.dialect
         body = dialect.render(error, request_id)
         await _send_whole(send, dialect.status(error), headers, body)
+
+
+def _cycle_of(scope: Asgi) -> Cycle | None:
+    """The server's own hold on the request, where the server is ours."""
+    found: Cycle | None = scope.get("extensions", _NO_EXTENSIONS).get(CYCLE)
+    return found
 
 
 def _stability(tier: str) -> Headers:

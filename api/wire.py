@@ -19,8 +19,8 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from schemas import limits
 
-ANSWER: Final = "strata.answer"
-"""The extension of a request's scope that takes status, headers and body of a whole answer."""
+CYCLE: Final = "strata.cycle"
+"""The extension of a request's scope that gives a body at hand and takes a whole answer."""
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -69,6 +69,14 @@ class Corked:
 
 class Cycle(RequestResponseCycle):
     """A request and its answer."""
+
+    def body_at_hand(self) -> bytes | None:
+        """The body, when all of it has come with its head, as most do; None when to wait for it."""
+        if self.more_body or self.disconnected or self.response_started:
+            return None
+        body, self.body = bytes(self.body), bytearray()
+        self.message_event.clear()
+        return body
 
     def answer(self, status: int, headers: Headers, body: bytes) -> bool:
         """Send a whole answer at once; False when it has to go the long way."""
@@ -158,7 +166,7 @@ class Protocol(HttpToolsProtocol):
             keep_alive=parser.should_keep_alive(),
             on_response=self.on_response_complete,
         )
-        scope["extensions"] = {ANSWER: cycle.answer}
+        scope["extensions"] = {CYCLE: cycle}
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
         else:

@@ -11,7 +11,7 @@ import msgspec
 
 from api.endpoint import Asgi, Receive, Send
 from api.server import make_server
-from api.wire import ANSWER
+from api.wire import CYCLE
 from engine.settings import load_settings
 
 _ANSWER = (
@@ -48,8 +48,8 @@ class Floor:
 
 async def _send(scope: Asgi, send: Send, status: int, body: bytes) -> None:
     headers = [(b"content-type", b"application/json")]
-    answer = scope.get("extensions", {}).get(ANSWER)
-    if answer is not None and answer(status, headers, body):
+    cycle = scope.get("extensions", {}).get(CYCLE)
+    if cycle is not None and cycle.answer(status, headers, body):
         return
     headers.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -162,19 +162,17 @@ class Experiences:
         place, batch_id = f"{caller.actor}\0{family}\0", None if batch is None else batch.id
         mac = self._keys.mac
         self._sealed: list[Sealed] = []
+        self.keys: list[tuple[int, bytes]] = []
         self.entry_count, self.byte_count = len(envelopes), 0
         for envelope in envelopes:
             body = Experience(envelope=envelope, batch_id=batch_id)
-            encoded, key = encode_body(body), place + envelope.idempotency_key
-            self._sealed.append(
-                Sealed(body, encoded, mac(key.encode()), mac(identity_of(envelope)))
-            )
+            encoded, idem = encode_body(body), mac((place + envelope.idempotency_key).encode())
+            self._sealed.append(Sealed(body, encoded, idem, mac(identity_of(envelope))))
+            self.keys.append((self._tenant_no, idem))
             self.byte_count += len(encoded)
 
     def decide(self, desk: Desk) -> list[Written]:
         """Replay what was written before, refuse a key with another body, write the rest."""
-        if len(self._sealed) > 1:
-            desk.look_up(self._tenant_no, [sealed.idem for sealed in self._sealed])
         written = [self._write(desk, at, sealed) for at, sealed in enumerate(self._sealed)]
         event = written[0].raw if len(written) == 1 else None
         about = About(status=202, scope=written[0].scope, event=event)

@@ -10,6 +10,7 @@ Being the only writer, it is also where every precondition is checked: idempoten
 """
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -52,7 +53,11 @@ encode_body = msgspec.msgpack.Encoder().encode
 
 
 class Proposal(Protocol):
-    """Something that may become entries, once the one writer has looked at the head."""
+    """Something that may become entries, once the one writer has looked at the head.
+
+    One that will ask for idempotency keys may name them in `keys`, as (tenant, key): those of a
+    whole batch are looked up at once.
+    """
 
     entry_count: int
     byte_count: int
@@ -94,12 +99,10 @@ class Desk:
             found = None if row is None else Replay(*row)
         return found
 
-    def look_up(self, tenant_no: int, idems: Sequence[bytes]) -> None:
+    def look_up(self, keys: Sequence[tuple[int, bytes]]) -> None:
         """Ask the log for many keys at once, for who will ask for each of them."""
-        rows = self._committer.directory.replayed_many(tenant_no, idems)
-        self._unused.update(
-            (tenant_no, idem) for idem, row in zip(idems, rows, strict=True) if row is None
-        )
+        rows = self._committer.directory.replayed_many(keys)
+        self._unused.update(key for key, row in zip(keys, rows, strict=True) if row is None)
 
     def tenant_no(self, caller: Caller) -> int:
         """The number of the caller's tenant, given now if it is new."""
@@ -360,6 +363,9 @@ class Committer:
         What was decided on top of a batch that is not durable yet is answered no sooner than that.
         """
         desk = Desk(self)
+        keys = [key for proposal, _ in taken for key in getattr(proposal, "keys", ())]
+        with contextlib.suppress(StoreError):  # then each asks alone, and its caller is told
+            desk.look_up(keys)
         answers: list[tuple[asyncio.Future[Any], Any]] = []
         for proposal, future in taken:
             try:

@@ -188,9 +188,11 @@ class Policies:
                 self._admitted.clear()
             tiers = self.tiers(caller.tenant, caller.actor, scope)
             found = self._decisions[place] = decide(capability, tiers, self.preset.name)
-        if found.allowed and not token_allows(caller, capability, scope):
+        if not found.allowed:
+            return found
+        if not token_allows(caller, capability, scope):
             return _denied(capability, "token", self.preset.name)
-        if found.allowed and capability in OPERATOR_ONLY and not self.is_operator(caller):
+        if capability in OPERATOR_ONLY and not self.is_operator(caller):
             return _denied(capability, "deployment", self.preset.name)
         return found
 

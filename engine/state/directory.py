@@ -32,12 +32,10 @@ class Directory:
         value = self._kv.get("idem", tenant_no.to_bytes(4, "big") + idem)
         return None if value is None else (int.from_bytes(value[:8], "big"), value[8:])
 
-    def replayed_many(
-        self, tenant_no: int, idems: Sequence[bytes]
-    ) -> list[tuple[int, bytes] | None]:
-        """The same for many keys, in their order."""
-        tenant = tenant_no.to_bytes(4, "big")
-        rows = self._kv.get_many("idem", [tenant + idem for idem in idems])
+    def replayed_many(self, keys: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes] | None]:
+        """The same for many tenants and keys, in their order."""
+        places = [tenant_no.to_bytes(4, "big") + idem for tenant_no, idem in keys]
+        rows = self._kv.get_many("idem", places) if places else []
         return [None if row is None else (int.from_bytes(row[:8], "big"), row[8:]) for row in rows]
 
     def scope_offsets(
