@@ -1,5 +1,6 @@
 """How does the server run, and how does it stop?"""
 
+import ctypes
 import gc
 import resource
 import socket
@@ -18,6 +19,8 @@ from schemas import limits
 
 _GC_YOUNG = 10_000
 _FILES = 4 * limits.SUBSCRIBERS_MAX
+_M_ARENA_MAX = -8
+_ARENAS = 2
 
 
 class Server(uvicorn.Server):
@@ -81,11 +84,22 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+def _share_memory() -> None:
+    """All threads take memory from two heaps: the C library would give nearly each its own.
+
+    What one thread gave back another does not get then: 200 MB after the first 10,000 events.
+    """
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if set_option is not None:
+        set_option(_M_ARENA_MAX, _ARENAS)
+
+
 def serve(
     settings: Settings, *, alone: Surface | None = None, principals: Principals | None = None
 ) -> bool:
     """Run until a signal; whether it started at all."""
     _raise_file_limit()
+    _share_memory()
     server = make_server(settings, alone=alone, principals=principals)
     server.run()
     return server.started
