@@ -94,11 +94,22 @@ def _settled(desk: Desk, belief: bytes, touch: Touch) -> bool:
 # ── reading the scale ────────────────────────────────────────────────────────────────────────
 
 
-def _judge(desk: Desk, scale: Scale) -> Judgement:
+def _stance(desk: Desk, scale: Scale) -> Stance:
+    """What a rival's scale says, and nothing else of it."""
+    if round(scale.redacted / scale.facts, 4) == 1.0:
+        return "uncertain"
+    con = _against(desk, scale)
+    return posterior.stance_of(posterior.confidence_of(scale.pro, con), scale.pro, con)
+
+
+def _against(desk: Desk, scale: Scale) -> int:
     con = scale.con + _opposed(desk, scale)
-    if scale.refused:
-        # Somebody said it, and what stood was believed instead: that is the stronger voice.
-        con = max(con, 2 * scale.pro)
+    # Somebody said it, and what stood was believed instead: that is the stronger voice.
+    return max(con, 2 * scale.pro) if scale.refused else con
+
+
+def _judge(desk: Desk, scale: Scale) -> Judgement:
+    con = _against(desk, scale)
     confidence = posterior.confidence_of(scale.pro, con)
     interval = posterior.interval_of(scale.pro, con)
     stance = posterior.stance_of(confidence, scale.pro, con)
@@ -188,7 +199,7 @@ def _contradictions(desk: Desk, scale: Scale, stance: Stance) -> list[Contradict
             if other is None or other.facts == 0:
                 continue
             is_over = other.valid_to_us is not None or scale.valid_to_us is not None
-            if is_over or {stance, _judge(desk, other).stance} == {"supported", "contradicted"}:
+            if is_over or {stance, _stance(desk, other)} == {"supported", "contradicted"}:
                 resolution = "higher_confidence_wins"
         elif resolution == "refused":
             resolution = "higher_confidence_wins"

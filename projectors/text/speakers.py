@@ -1,5 +1,7 @@
 """Who is I, and who are you?  What the pronouns of a text mean, from its envelope."""
 
+from functools import lru_cache
+
 import msgspec
 
 from projectors.text.candidates import Mention
@@ -27,13 +29,26 @@ def speakers_of(envelope: Envelope, caller: str) -> Speakers:
     actor = envelope.observed_actor.id if envelope.observed_actor is not None else None
     subject = envelope.subject.id if envelope.subject is not None else None
     role = envelope.content.role if isinstance(envelope.content, Message) else "user"
+    is_text = envelope.modality in {"document", "tool_result"}
+    return _resolved(actor, subject, caller, role, is_text)
+
+
+@lru_cache(maxsize=1024)
+def _resolved(
+    actor: str | None,
+    subject: str | None,
+    caller: str,
+    role: str,
+    is_text: bool,
+) -> Speakers:
+    """The same few speak all the time, and three projectors ask about each entry."""
     about = subject if subject is not None and subject != actor else None
     user = mention_of(about) if about else None
     if role in {"assistant", "tool"}:
         return Speakers(mention_of(actor or caller), user, user)
     if role == "system":
         return Speakers(None, None)
-    if envelope.modality in {"document", "tool_result"}:
+    if is_text:
         me = mention_of(subject) if subject else None
         return Speakers(me, None, me)
     if actor is None or (subject is not None and actor.partition(":")[0] in _MACHINES):
