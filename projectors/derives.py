@@ -76,4 +76,10 @@ def _behind(name: str, view: View, depth: int = 0) -> Iterator[str]:
             yield from _behind(cited, view, depth + 1)
 
 
-DERIVES = Projector(name="derives", version=2, tables={"derives": DerivesRow}, project=project)
+DERIVES = Projector(
+    name="derives",
+    version=2,
+    tables={"derives": DerivesRow},
+    project=project,
+    reads_experiences=False,
+)

@@ -44,5 +44,9 @@ def project(entry: Entry, view: View) -> Iterator[Change]:
 
 
 SETTINGS = Projector(
-    name="settings", version=1, tables={"scope_settings": ScopeSettings}, project=project
+    name="settings",
+    version=1,
+    tables={"scope_settings": ScopeSettings},
+    project=project,
+    reads_experiences=False,
 )

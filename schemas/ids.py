@@ -60,6 +60,7 @@ def uuid7_instant_us(raw: bytes) -> int:
     return (high >> 16) * 1000 + (fraction * 1000 + 4095) // 4096
 
 
+@lru_cache(maxsize=4096)
 def format_id(prefix: str, raw: bytes) -> str:
     """The text form: `evt_0190c8e2-…`."""
     text = raw.hex()
