@@ -100,9 +100,12 @@ class Worker:
         followers = [asyncio.create_task(self._follow(queue)) for queue in self.queues]
         beating = asyncio.create_task(self._beat_on())
         await self._stopping.wait()
-        for task in followers:
-            task.cancel()
-        await asyncio.gather(*followers, return_exceptions=True)
+        following = set(followers)
+        while following:
+            # Once is not always enough: who was just taking leave of Redis goes on listening.
+            for task in following:
+                task.cancel()
+            _, following = await asyncio.wait(following, timeout=_BACKOFF_S)
         if self._running:
             await asyncio.wait(self._running.values(), timeout=_LEAVE_S)
         beating.cancel()

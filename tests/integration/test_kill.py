@@ -8,10 +8,14 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from tests.faults.client import Client
 from tests.faults.ledger import Ledger, audit, flush_views, settle, write_posts
 from tests.faults.server import Server, strata
 
+# Many rounds: on a busy machine they take longer than a test usually may.
+pytestmark = pytest.mark.timeout(900)
 WRITER_COUNT = 10
 STAGES = {"captured", "extracted", "indexed", "consolidated"}
 

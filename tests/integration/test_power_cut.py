@@ -15,6 +15,8 @@ from tests.faults.ledger import Ledger, audit, list_events, settle, write_posts
 from tests.faults.power import Disk
 from tests.faults.server import Server, strata
 
+# Many rounds: on a busy machine they take longer than a test usually may.
+pytestmark = pytest.mark.timeout(900)
 WRITER_COUNT = 8
 MODES = list(product(("ordered", "strict"), (False, True)))
 
