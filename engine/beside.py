@@ -9,6 +9,7 @@ along, and what it had is folded again (ADR 0037).
 
 import contextlib
 import fcntl
+import gc
 import os
 import signal
 import subprocess
@@ -49,6 +50,7 @@ _NICER: Final = 5
 _PIPE_BYTES: Final = 1024 * 1024
 _HELLO: Final = b"ready"
 _GONE: Final = b""
+_GC_YOUNG: Final = 10_000
 
 
 class Gone(Exception):
@@ -271,6 +273,7 @@ class Process:
         self.is_ready = False
         self.has_ended = False
         _widen(self._process.stdin)
+        _widen(self._process.stdout)
         self._collecting = threading.Thread(target=self._collect, name="fold", daemon=True)
         self._collecting.start()
 
@@ -306,7 +309,7 @@ class Process:
 
 
 def _widen(pipe: IO[bytes] | None) -> None:
-    """Room for the asks ahead, where the system gives it: then nobody waits to hand one over."""
+    """Room for what goes either way, where the system gives it: then nobody waits to hand over."""
     wider = getattr(fcntl, "F_SETPIPE_SZ", None)
     if pipe is not None and wider is not None:
         with contextlib.suppress(OSError):
@@ -445,6 +448,10 @@ def serve(store: Path, generation: int) -> None:
 def main(arguments: Sequence[str]) -> None:
     """What the server starts: the store and the generation that it is to fold into."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
+    # Nearly all it makes lives for one batch: looking for cycles as often as Python does by itself
+    # takes a tenth of the time.
+    gc.freeze()
+    gc.set_threshold(_GC_YOUNG, 20, 20)
     os.nice(_NICER)
     with contextlib.suppress(BrokenPipeError):
         serve(Path(arguments[0]), int(arguments[1]))

@@ -241,7 +241,7 @@ DISK_LOW_WATER_BYTES: Final = 256 * MIB
 
 # ── Projection ───────────────────────────────────────────────────────────────────────────────
 
-PROJECT_ENTRIES_MAX: Final = 256
+PROJECT_ENTRIES_MAX: Final = 64
 PROJECT_BYTES_MAX: Final = 4 * MIB
 PROJECT_MS_MAX: Final = 50
 """One batch of the daemon, by count, payload bytes and time, whichever comes first."""
@@ -548,6 +548,7 @@ INDEX_PENDING_MAX: Final = 4096
 INDEX_REST_S_MIN: Final = 0.02
 INDEX_REST_S_MAX: Final = 0.1
 """Pause between two commits of the text index: each costs 10 ms of work and some fsyncs."""
+
 
 INDEX_BUILD_COMMIT_S: Final = 5.0
 """The same for a generation that is being built and that nobody reads."""
