@@ -143,12 +143,6 @@ class Overlay:
             assert current is not None, f"closing a row that is not there: {place}"
             self._set(place, msgspec.structs.replace(current, recorded_to=change.recorded_to))
 
-    def take(self, pending: Mapping[Place, msgspec.Struct | None]) -> None:
-        """Take in what another overlay on top of this one came to; it is not taken back."""
-        for place, value in pending.items():
-            self._set(place, value)
-        self.mark()
-
     def _set(self, place: Place, value: msgspec.Struct | None) -> None:
         before = self.pending.get(place, _ABSENT)
         self._journal.append((place, before))

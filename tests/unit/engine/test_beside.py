@@ -15,7 +15,6 @@ from engine.engine import close as close_engine
 from engine.erase import compact_all
 from engine.settings import Settings
 from engine.watch import CancelRequest, cancel
-from projectors import STAGES
 from schemas import limits
 
 TEXTS = (
@@ -283,6 +282,18 @@ async def test_after_a_failure_nothing_is_folded_until_it_is_asked_afresh(rig):
         assert ([3], True) == ask(entries[2:], afresh=True)
 
 
-def test_the_process_knows_the_engines_own_projectors_only():
-    """Others, as a test brings them, are folded in the server."""
-    assert Projection().stages is STAGES
+@pytest.mark.parametrize(
+    "setting, brings_its_own, is_there",
+    [("process", False, True), ("process", True, False), ("thread", False, False)],
+)
+def test_who_may_fold_beside(rig, tmp_path, setting, brings_its_own, is_there):
+    """The process knows the engine's own projectors only, and `thread` asks for none."""
+    settings = Settings(data=tmp_path / "data", projection=setting, ballast_mb=1)
+    stores = open_stores(settings)
+    projection = rig.projection() if brings_its_own else Projection()
+    try:
+        engine = assemble(settings, stores, projection=projection)
+        assert is_there == (engine.daemon.beside is not None)
+        engine.log.close()
+    finally:
+        stores.close()
