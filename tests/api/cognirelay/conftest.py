@@ -88,9 +88,10 @@ def peers(relay: Relay) -> Relay:
 
 @pytest.fixture
 def later() -> Callable[..., str]:
-    """A moment from now on, in whole seconds."""
+    """A moment from the test's start on, in whole seconds: asked twice, it is the same one."""
+    start = datetime.now(UTC)
 
     def moment(seconds: int = 3600) -> str:
-        return (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return (start + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     return moment

@@ -12,8 +12,11 @@ RETRIEVE = "/v1/context/retrieve"
 LONG = "w" * 150
 
 
+NOW = datetime.now(UTC)  # One moment a run: what is asked twice is the same.
+
+
 def ago(seconds: int) -> str:
-    return (datetime.now(UTC) - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def upsert(relay: Any, kind: str, subject: str, **changes: Any) -> None:

@@ -19,8 +19,11 @@ LISTS, ENTRIES, CHARS = limits.CAPSULE_LISTS, limits.CAPSULE_ENTRIES, limits.CAP
 FOUND_S = 120.0
 
 
+NOW = datetime.now(UTC)  # One moment a run: what is asked twice is the same.
+
+
 def ago(seconds: int) -> str:
-    return (datetime.now(UTC) - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def capsule(kind: str = "thread", subject: str = "loom", seconds: int = 7200) -> dict[str, Any]:
