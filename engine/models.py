@@ -2,12 +2,15 @@
 
 Any endpoint that speaks `POST …/chat/completions`: OpenAI, Ollama, vLLM, LM Studio. An answer is
 JSON of a shape that was asked for, or it is a failure: whoever asks decides what to do then. What
-a model says is data from outside, and is read with the same suspicion as a request.
+a model says is data from outside, and is read with the same suspicion as a request. `ask` waits
+for the whole of it; `listen` gives the words of one field while they are said.
 """
 
 import asyncio
 import re
 import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from typing import Any, Final, Generic, Literal, TypeVar
 from urllib.parse import urlsplit
 
@@ -15,12 +18,16 @@ import httpx
 import msgspec
 
 from engine.clock import Clock
+from engine.hearing import Hearing, Unheard
 from schemas import limits
 
 Shape = TypeVar("Shape")
 
 _FORMATS: Final = ("json_schema", "json_object", "none")
 """How an endpoint is asked for JSON, from the strictest on; some know only the later ones."""
+
+_STREAMED: Final = tuple((form, counts) for form in _FORMATS for counts in (True, False))
+"""The same for a stream, which not every endpoint can be asked to end with the count of tokens."""
 
 _NO_FORMAT: Final = frozenset({400, 404, 415, 422, 501})
 """What endpoints answer to a `response_format` they do not know."""
@@ -129,6 +136,7 @@ class Model:
         self._slots = asyncio.Semaphore(calls)
         self._budget = Budget(limits.MODEL_TOKENS_PER_MINUTE)
         self._format = _FORMATS[0]
+        self._streamed = _STREAMED[0]
         # Made once: reading the certificate authorities takes longer than everything else here.
         tls: ssl.SSLContext | Literal[False] = (
             httpx.create_ssl_context() if url.startswith("https:") else False
@@ -151,20 +159,46 @@ class Model:
                 async with self._slots:
                     return await self._ask_once(question, shape)
             except ModelFailed as failed:
-                rest_s = failed.retry_after_s or self._retry_s * 2 ** (tries - 1)
-                spent_s = self._clock.elapsed_s() - began_s + rest_s
-                is_over = tries >= limits.MODEL_TRIES or spent_s > self._call_s
-                if is_over or failed.kind == "refused":
+                await self._rest(failed, tries, began_s)
+
+    async def listen(
+        self, question: Question, shape: type[Shape], field: str
+    ) -> AsyncGenerator["str | Answer[Shape]", None]:
+        """The words of one field while they are said, and then the whole answer.
+
+        ModelFailed when there is no hope, as with `ask`; once a word was said, there is none: to
+        ask again would mean to say another thing.
+        """
+        began_s, tries, is_begun = self._clock.elapsed_s(), 0, False
+        while True:
+            tries += 1
+            try:
+                async with (
+                    self._slots,
+                    aclosing(self._listen_once(question, shape, field)) as told,
+                ):
+                    async for piece in told:
+                        is_begun = True
+                        yield piece
+                    return
+            except ModelFailed as failed:
+                if is_begun:
                     raise
-                await asyncio.sleep(rest_s)
+                await self._rest(failed, tries, began_s)
+
+    async def _rest(self, failed: ModelFailed, tries: int, began_s: float) -> None:
+        """Wait before another try, or give up."""
+        rest_s = failed.retry_after_s or self._retry_s * 2 ** (tries - 1)
+        spent_s = self._clock.elapsed_s() - began_s + rest_s
+        is_over = tries >= limits.MODEL_TRIES or spent_s > self._call_s
+        if is_over or failed.kind == "refused":
+            raise failed
+        await asyncio.sleep(rest_s)
 
     # ── one question ─────────────────────────────────────────────────────────────────────────
 
     async def _ask_once(self, question: Question, shape: type[Shape]) -> Answer[Shape]:
-        estimate = _tokens(question)
-        wait_s = self._budget.spend(estimate, self._clock.elapsed_s())
-        if wait_s > 0:
-            await asyncio.sleep(wait_s)
+        estimate = await self._afford(question)
         try:
             completion = await self._complete(question)
         except ModelFailed:
@@ -172,6 +206,17 @@ class Model:
             raise
         if completion.usage is not None and completion.usage.total_tokens is not None:
             self._budget.correct(estimate - completion.usage.total_tokens)
+        return self._answer(completion, shape)
+
+    async def _afford(self, question: Question) -> int:
+        """Take the tokens that a question may cost, when there are so many again."""
+        estimate = _tokens(question)
+        wait_s = self._budget.spend(estimate, self._clock.elapsed_s())
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+        return estimate
+
+    def _answer(self, completion: _Completion, shape: type[Shape]) -> Answer[Shape]:
         value = _read(completion, shape)
         version = completion.system_fingerprint or completion.model or self.name
         return Answer(value, version[: limits.NAME_CHARS_MAX])
@@ -183,45 +228,150 @@ class Model:
             status, content, retry_after = await self._post(_request(self.name, question, form))
             if status == 200:
                 self._format = form
-                try:
-                    return msgspec.json.decode(content, type=_Completion)
-                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                    raise ModelFailed("unusable", f"no chat completion: {error}") from error
+                return _completion(content)
             if status not in _NO_FORMAT or form == forms[-1]:
                 raise self._refused(status, content, retry_after)
         raise AssertionError("the last form answers or fails")
 
     async def _post(self, body: dict[str, Any]) -> tuple[int, bytes, str | None]:
-        content = b""
+        # An endpoint that drips a byte a second keeps every single read in time.
+        async with (
+            self._reached(self._call_s),
+            self._client.stream("POST", self._url, json=body) as response,
+        ):
+            content = await _content(response)
+            return response.status_code, content, response.headers.get("retry-after")
+
+    @asynccontextmanager
+    async def _reached(self, seconds: float) -> AsyncIterator[None]:
+        """So long for what is done here; whatever the network does is a ModelFailed."""
         try:
-            # An endpoint that drips a byte a second keeps every single read in time.
-            async with (
-                asyncio.timeout(self._call_s),
-                self._client.stream("POST", self._url, json=body) as response,
-            ):
-                async for chunk in response.aiter_bytes():
-                    content += chunk
-                    if len(content) > limits.MODEL_ANSWER_BYTES_MAX:
-                        reason = f"more than {limits.MODEL_ANSWER_BYTES_MAX} bytes of answer"
-                        raise ModelFailed("unusable", reason)
-                return response.status_code, content, response.headers.get("retry-after")
+            async with asyncio.timeout(seconds):
+                yield
         except TimeoutError as error:
-            reason = f"no answer in {self._call_s:g} seconds"
+            reason = f"no answer in {seconds:g} seconds"
             raise ModelFailed("away", reason) from error
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             reason = f"{self.host} cannot be reached: {type(error).__name__}"
             raise ModelFailed("away", reason) from error
 
     def _refused(self, status: int, content: bytes, retry_after: str | None) -> ModelFailed:
-        said = content[:200].decode(errors="replace")
-        if self._key:
-            said = said.replace(self._key, "***")
+        said = self._masked(content[:200].decode(errors="replace"))
         is_away = status >= 500 or status in _AWAY
         return ModelFailed(
             "away" if is_away else "refused",
             f"{self.host} answered {status}: {' '.join(said.split())}",
             _seconds(retry_after),
         )
+
+    def _masked(self, said: str) -> str:
+        return said.replace(self._key, "***") if self._key else said
+
+    # ── one stream ───────────────────────────────────────────────────────────────────────────
+
+    async def _listen_once(
+        self, question: Question, shape: type[Shape], field: str
+    ) -> AsyncGenerator["str | Answer[Shape]", None]:
+        estimate, hearing = await self._afford(question), Hearing(field)
+        try:
+            async with aclosing(self._heard(question, hearing)) as pieces:
+                async for words in pieces:
+                    yield words
+            if hearing.body is None:
+                version = hearing.version or self.name
+                yield Answer(hearing.value(shape), version[: limits.NAME_CHARS_MAX])
+                return
+            completion = _completion(bytes(hearing.body))
+            hearing.chars = len(hearing.body)
+            hearing.tokens = None if completion.usage is None else completion.usage.total_tokens
+            answer = self._answer(completion, shape)
+            yield getattr(answer.value, field)
+            yield answer
+        except Unheard as error:
+            raise ModelFailed(error.kind, self._masked(error.reason)) from error
+        finally:
+            self._budget.correct(estimate - _spent(question, hearing))
+
+    async def _heard(self, question: Question, hearing: Hearing) -> AsyncGenerator[str, None]:
+        """Words while they come, as long as they come; leaving this hangs up."""
+        patience = _Patience(self._clock, self._call_s)
+        response = await self._opened(question, patience)
+        try:
+            pieces = response.aiter_bytes()
+            while not (hearing.is_whole or hearing.is_over):
+                with patience.counted():
+                    async with self._reached(patience.left_s(hearing)):
+                        piece = await anext(pieces, None)
+                words = hearing.end() if piece is None else hearing.feed(piece)
+                if words:
+                    yield words
+            # The count of tokens comes last, and an answer that is whole can do without it.
+            with suppress(ModelFailed, Unheard):
+                async with self._reached(min(limits.MODEL_TAIL_S, self._call_s)):
+                    while not hearing.is_over:
+                        piece = await anext(pieces, None)
+                        hearing.end() if piece is None else hearing.feed(piece)
+        finally:
+            await response.aclose()
+
+    async def _opened(self, question: Question, patience: "_Patience") -> httpx.Response:
+        """The beginning of a stream, in the strictest form that the endpoint knows."""
+        known = _FORMATS.index(self._format)
+        forms = [
+            form
+            for form in _STREAMED[_STREAMED.index(self._streamed) :]
+            if _FORMATS.index(form[0]) >= known
+        ]
+        for form in forms:
+            body = _request(self.name, question, form[0]) | {"stream": True}
+            if form[1]:
+                body["stream_options"] = {"include_usage": True}
+            # What is compressed waits for more of it.
+            headers = {"Accept-Encoding": "identity"}
+            request = self._client.build_request("POST", self._url, json=body, headers=headers)
+            with patience.counted():
+                async with self._reached(patience.first_s()):
+                    response = await self._client.send(request, stream=True)
+                    if response.status_code == 200:
+                        self._streamed = form
+                        return response
+                    try:
+                        content = await _content(response)
+                    finally:
+                        await response.aclose()
+            if response.status_code not in _NO_FORMAT or form == forms[-1]:
+                retry_after = response.headers.get("retry-after")
+                raise self._refused(response.status_code, content, retry_after)
+        raise AssertionError("the last form answers or fails")
+
+
+class _Patience:
+    """How long a stream is waited for; what its reader takes between two pieces is not counted."""
+
+    def __init__(self, clock: Clock, call_s: float) -> None:
+        self._clock = clock
+        self._call_s = call_s
+        self._waited_s = 0.0
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """What is done here is waiting."""
+        began_s = self._clock.elapsed_s()
+        try:
+            yield
+        finally:
+            self._waited_s += self._clock.elapsed_s() - began_s
+
+    def first_s(self) -> float:
+        """Seconds until the first word must be there."""
+        return max(0.0, self._call_s - self._waited_s)
+
+    def left_s(self, hearing: Hearing) -> float:
+        """Seconds until the next bytes must be there."""
+        if not hearing.has_words:
+            return self.first_s()
+        whole_s = self._call_s * limits.MODEL_STREAM_TIMES - self._waited_s
+        return max(0.0, min(limits.MODEL_STALL_S, self._call_s, whole_s))
 
 
 # ── words out, words in ──────────────────────────────────────────────────────────────────────
@@ -256,6 +406,23 @@ def _request(model: str, question: Question, form: str) -> dict[str, Any]:
     return body
 
 
+def _completion(content: bytes) -> _Completion:
+    try:
+        return msgspec.json.decode(content, type=_Completion)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ModelFailed("unusable", f"no chat completion: {error}") from error
+
+
+async def _content(response: httpx.Response) -> bytes:
+    content = b""
+    async for chunk in response.aiter_bytes():
+        content += chunk
+        if len(content) > limits.MODEL_ANSWER_BYTES_MAX:
+            reason = f"more than {limits.MODEL_ANSWER_BYTES_MAX} bytes of answer"
+            raise ModelFailed("unusable", reason)
+    return content
+
+
 def _read(completion: _Completion, shape: type[Shape]) -> Shape:
     """The answer as the shape that was asked for."""
     choice = completion.choices[0] if completion.choices else None
@@ -277,6 +444,14 @@ def _read(completion: _Completion, shape: type[Shape]) -> Shape:
 def _tokens(question: Question) -> int:
     """What a question may cost, at four characters a token, with its longest answer."""
     return (len(question.instruction) + len(question.data)) // 4 + question.tokens_max
+
+
+def _spent(question: Question, hearing: Hearing) -> int:
+    """What a stream did cost: as it said, or as much as was said; one without words costs none."""
+    if hearing.tokens is not None:
+        return hearing.tokens
+    sent = len(question.instruction) + len(question.data)
+    return (sent + hearing.chars) // 4 if hearing.chars else 0
 
 
 def _seconds(retry_after: str | None) -> float | None:

@@ -633,6 +633,20 @@ beyond that are still found by their passages; fewer than the least say nothing.
 MODEL_ANSWER_BYTES_MAX: Final = 256 * KIB
 """An answer is a page of JSON; what sends more is no model."""
 
+MODEL_STREAM_BYTES_MAX: Final = 16 * MIB
+"""The same with what a stream puts around every few characters: 500 bytes for each of the 32,000
+tokens that may be asked for."""
+
+MODEL_STREAM_TIMES: Final = 5
+"""How many times `MODEL_S_MAX` a stream that goes on may take in all: who waits sees it come. Its
+first word must be there within `MODEL_S_MAX`."""
+
+MODEL_STALL_S: Final = 20.0
+"""Seconds of silence in the middle of a stream, after which it is broken: models pause for less."""
+
+MODEL_TAIL_S: Final = 2.0
+"""Seconds that a whole answer waits for the count of its tokens, which comes after its words."""
+
 ANNOTATE_AT_ONCE: Final = 3
 """Events asked about in one round: one slot is left to those who wait for an answer."""
 

@@ -6,6 +6,7 @@ It runs in a thread of the test's process, on a port of its own, and speaks real
 import asyncio
 import inspect
 import json
+import queue
 import socket
 import threading
 from collections import deque
@@ -18,6 +19,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 Reply = Callable[[dict[str, Any]], Response | Awaitable[Response]]
 
@@ -104,6 +106,87 @@ def only(*formats: str | None) -> Reply:
         return said({"facts": []})
 
     return reply
+
+
+# ── streams ──────────────────────────────────────────────────────────────────────────────────
+
+DONE = b"data: [DONE]\n\n"
+USAGE = b'data: {"choices": [], "usage": {"total_tokens": 31}}\n\n'
+
+
+def chunk(content: str | None = None, **more: Any) -> bytes:
+    """One event of a streamed completion."""
+    delta = {} if content is None else {"content": content}
+    body = {"model": "tiny-2026", "choices": [{"index": 0, "delta": delta} | more]}
+    return b"data: " + json.dumps(body).encode() + b"\n\n"
+
+
+def chunks(content: Any, size: int = 3) -> list[bytes]:
+    """A whole answer, a few characters an event."""
+    text = content if isinstance(content, str) else json.dumps(content)
+    return [chunk(text[at : at + size]) for at in range(0, len(text), size)]
+
+
+class Speech:
+    """A stream that a test leads: its pieces are sent when the test says them."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces: queue.Queue[bytes | Exception | None] = queue.Queue()
+        self.is_asked_for = threading.Event()
+        self.is_left = threading.Event()
+        """Whoever listened has hung up."""
+        self.say(*pieces)
+
+    def say(self, *pieces: bytes) -> "Speech":
+        """These come next."""
+        for piece in pieces:
+            self._pieces.put(piece)
+        return self
+
+    def end(self) -> "Speech":
+        """Nothing more comes, as it should be."""
+        self._pieces.put(None)
+        return self
+
+    def break_off(self) -> "Speech":
+        """The connection is lost in the middle."""
+        self._pieces.put(ConnectionError("as the test wants it"))
+        return self
+
+    def __call__(self, _: dict[str, Any]) -> Response:
+        """The stream as the reply to a question."""
+        self.is_asked_for.set()
+        return _Spoken(self._pieces, self.is_left)
+
+
+class _Spoken(Response):
+    def __init__(self, pieces: "queue.Queue[Any]", is_left: threading.Event) -> None:
+        super().__init__(media_type="text/event-stream")
+        del self.headers["content-length"]
+        self._pieces, self._is_left = pieces, is_left
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **head})
+        while (piece := await self._next(receive)) is not None:
+            if isinstance(piece, Exception):
+                raise piece
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _next(self, receive: Receive) -> Any:
+        """What the test says next, or nothing when nobody is there to hear it."""
+        heard = asyncio.ensure_future(receive())
+        try:
+            while not heard.done():
+                try:
+                    return self._pieces.get_nowait()
+                except queue.Empty:
+                    await asyncio.wait([heard], timeout=0.005)
+        finally:
+            heard.cancel()
+        self._is_left.set()
+        return None
 
 
 @contextmanager

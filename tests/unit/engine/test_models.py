@@ -1,5 +1,8 @@
 """How is a language model asked, and what if it does not answer well?"""
 
+import asyncio
+from contextlib import aclosing
+
 import msgspec
 import pytest
 
@@ -189,6 +192,244 @@ async def test_redirects_are_not_followed(endpoint, llm, model):
     endpoint.replies.append(llm.status(307, location="http://127.0.0.1:1/v1/chat/completions"))
 
     assert "refused" == (await fail(model())).kind
+
+
+# ── listening ────────────────────────────────────────────────────────────────────────────────
+
+
+class Words(msgspec.Struct, frozen=True):
+    answer: str
+    known: bool = True
+
+
+SAID = {"answer": "Acme has 200 seats", "known": True}
+WAIT_S = 60.0
+"""Far longer than anything takes here."""
+
+
+async def listen(model):
+    """(words as they came, the whole) of a model that is then closed."""
+    try:
+        async with aclosing(model.listen(QUESTION, Words, "answer")) as heard:
+            *words, answer = [piece async for piece in heard]
+            return words, answer
+    finally:
+        await model.close()
+
+
+async def break_off(model):
+    """(words that came, why no more did)."""
+    words = []
+    with pytest.raises(ModelFailed) as failed:
+        async with aclosing(model.listen(QUESTION, Words, "answer")) as heard:
+            async for piece in heard:
+                words.append(piece)  # noqa: PERF401 - what came before the failure counts
+    await model.close()
+    return "".join(words), failed.value
+
+
+def spent(model):
+    """Tokens taken from the minute's budget."""
+    return limits.MODEL_TOKENS_PER_MINUTE - model._budget._left
+
+
+async def test_words_are_heard_while_the_model_speaks(endpoint, llm, model):
+    """It says the next only when the one before was heard."""
+    speech = llm.Speech(llm.chunk('{"answer": "'))
+    endpoint.replies.append(speech)
+    asked, heard = model(), []
+    async with aclosing(asked.listen(QUESTION, Words, "answer")) as telling:
+        for word in ("Acme", " has", " 200"):
+            speech.say(llm.chunk(word))
+            heard.append(await asyncio.wait_for(anext(telling), WAIT_S))
+        speech.say(llm.chunk('", "known": false}'), llm.DONE).end()
+        answer = await asyncio.wait_for(anext(telling), WAIT_S)
+        assert [] == [piece async for piece in telling]
+    await asked.close()
+
+    assert ["Acme", " has", " 200"] == heard
+    assert (Words("Acme has 200", known=False), "tiny-2026") == (answer.value, answer.version)
+
+
+async def test_what_a_stream_is_asked(endpoint, llm, model):
+    """The same as without one, and for the count of tokens, which then is what was spent."""
+    endpoint.replies.append(llm.Speech(*llm.chunks(SAID), llm.USAGE, llm.DONE).end())
+    asked = model()
+    words, _ = await listen(asked)
+    body = endpoint.asked[0]
+
+    assert SAID["answer"] == "".join(words)
+    assert (True, {"include_usage": True}) == (body["stream"], body["stream_options"])
+    assert "json_schema" == body["response_format"]["type"]
+    assert 31 == spent(asked)
+
+
+async def test_a_stream_that_does_not_say_what_it_cost(endpoint, llm, model):
+    """It is counted: what was sent and what was heard, and not the longest answer there may be."""
+    endpoint.replies.append(llm.Speech(*llm.chunks(SAID)).end())
+    asked = model()
+    await listen(asked)
+
+    assert 0 < spent(asked) < limits.MODEL_ANSWER_TOKENS_MAX
+
+
+async def test_an_endpoint_that_does_not_stream(endpoint, llm, model):
+    """Its whole answer is good as well, and costs what it says."""
+    endpoint.replies.append(lambda _: llm.said(SAID))
+    asked = model()
+    words, answer = await listen(asked)
+
+    assert ([SAID["answer"]], Words(**SAID), 15) == (words, answer.value, spent(asked))
+
+
+@pytest.mark.parametrize("knows, tries", [("json_schema", 2), ("json_object", 4), (None, 6)])
+async def test_an_endpoint_that_knows_less_of_streams(endpoint, llm, model, knows, tries):
+    """What it does not know is left out, and that is remembered; other questions lose nothing."""
+
+    def reply(asked):
+        form = asked.get("response_format", {}).get("type")
+        if "stream_options" in asked or form != knows:
+            return llm.status(400)(asked)
+        return llm.Speech(*llm.chunks(SAID)).end()(asked) if asked["stream"] else llm.said(SAID)
+
+    endpoint.replies.extend([reply] * (tries + 2))
+    asked = model()
+    async with aclosing(asked.listen(QUESTION, Words, "answer")) as heard:
+        assert [piece async for piece in heard]
+    first = len(endpoint.asked)
+    await listen(asked)
+
+    assert (tries, tries + 1) == (first, len(endpoint.asked))
+    assert "json_schema" == asked._format
+
+
+UNSAID = {
+    "nothing": lambda llm: llm.Speech().end(),
+    "broken off": lambda llm: llm.Speech(llm.chunk('{"ans')).break_off(),
+    "no JSON": lambda llm: llm.Speech(llm.chunk("I cannot do that"), llm.DONE).end(),
+    "a malformed event": lambda llm: llm.Speech(llm.chunk('{"ans'), b"data: {oops\n\n").end(),
+    "an error": lambda llm: llm.Speech(b'data: {"error": "sk-secret is out"}\n\n').end(),
+    "another shape": lambda llm: llm.Speech(*llm.chunks({"answer": 3})).end(),
+    "an overload": lambda llm: llm.status(503),
+    "no completion": lambda llm: llm.raw(b'{"choices": []}'),
+}
+
+
+@pytest.mark.parametrize("case", UNSAID)
+async def test_what_fails_before_its_first_word_is_asked_again(endpoint, llm, model, case):
+    """A few times; what did not answer did not count."""
+    endpoint.replies.extend([UNSAID[case](llm) for _ in range(limits.MODEL_TRIES)])
+    asked = model()
+    words, failed = await break_off(asked)
+
+    assert ("", limits.MODEL_TRIES) == (words, len(endpoint.asked))
+    assert failed.kind in {"away", "unusable"}
+    assert "sk-secret" not in failed.reason
+    assert spent(asked) <= limits.MODEL_TRIES * 15
+
+    endpoint.reset()
+    endpoint.replies.extend([UNSAID[case](llm), llm.Speech(*llm.chunks(SAID)).end()])
+    assert Words(**SAID) == (await listen(model()))[1].value
+
+
+BROKEN = {
+    "broken off": (lambda llm, speech: speech.break_off(), "away"),
+    "ended": (lambda llm, speech: speech.end(), "unusable"),
+    "ended with a sign": (lambda llm, speech: speech.say(llm.DONE), "unusable"),
+    "cut off": (
+        lambda llm, speech: speech.say(llm.chunk(finish_reason="length")).end(),
+        "unusable",
+    ),
+    "a malformed event": (lambda llm, speech: speech.say(b"data: {oops\n\n"), "unusable"),
+    "an error": (lambda llm, speech: speech.say(b'data: {"error": {"message": "no"}}\n\n'), "away"),
+    "no JSON after all": (lambda llm, speech: speech.say(llm.chunk('" known}')).end(), "unusable"),
+    "silence": (lambda llm, speech: None, "away"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+async def test_what_breaks_off_is_not_begun_again(endpoint, llm, model, case):
+    """Its words are out: another answer cannot follow them."""
+    how, kind = BROKEN[case]
+    speech = llm.Speech(llm.chunk('{"answer": "Acme has'))
+    endpoint.replies.append(speech)
+    asked, words = model(call_s=2.0), []
+    with pytest.raises(ModelFailed) as failed:
+        async with aclosing(asked.listen(QUESTION, Words, "answer")) as heard:
+            async for piece in heard:
+                words.append(piece)
+                how(llm, speech)
+    await asked.close()
+
+    assert (["Acme has"], 1, kind) == (words, len(endpoint.asked), failed.value.kind)
+    assert 0 < spent(asked) < limits.MODEL_ANSWER_TOKENS_MAX
+
+
+@pytest.mark.parametrize("begun", [b"", b'data: {"choices": [{"delta": {"content": "{"}}]}\n\n'])
+async def test_silence_before_the_first_word(endpoint, llm, model, begun):
+    """Signs of life are no words: the first has its time."""
+    speech = llm.Speech(begun, *[b": still here\n\n"] * 5)
+    endpoint.replies.append(speech)
+    words, failed = await break_off(model(call_s=0.2))
+
+    assert ("", "away", 1) == (words, failed.kind, len(endpoint.asked))
+    assert "seconds" in failed.reason
+    assert await asyncio.to_thread(speech.is_left.wait, WAIT_S)
+
+
+async def test_a_stream_has_an_end(endpoint, llm, model):
+    """One that always says a little more does not go on for ever."""
+
+    async def words():
+        yield llm.chunk('{"answer": "')
+        while True:
+            yield llm.chunk("x")
+            await asyncio.sleep(0.01)
+
+    endpoint.replies.append(lambda _: llm.StreamingResponse(words()))
+    said, failed = await break_off(model(call_s=0.5))
+
+    assert ("x", "away") == (said[:1], failed.kind)
+
+
+async def test_a_whole_answer_does_not_wait_for_its_bill(endpoint, llm, model):
+    """What comes after the last word may stay away, or be nonsense."""
+    speeches = [llm.Speech(*llm.chunks(SAID)), llm.Speech(*llm.chunks(SAID), b"data: {oops\n\n")]
+    for speech in speeches:
+        endpoint.replies.append(speech)
+
+        assert Words(**SAID) == (await listen(model()))[1].value
+
+
+async def test_whoever_leaves_hangs_up(endpoint, llm, model):
+    """The endpoint need not go on, the next question has its place, and what was said counts."""
+    speech = llm.Speech(llm.chunk('{"answer": "Acme'))
+    endpoint.replies.append(speech)
+    asked = model(calls=1)
+    async with aclosing(asked.listen(QUESTION, Words, "answer")) as heard:
+        assert "Acme" == await anext(heard)
+
+    assert await asyncio.to_thread(speech.is_left.wait, WAIT_S)
+    assert 0 < spent(asked) < limits.MODEL_ANSWER_TOKENS_MAX
+    endpoint.replies.append(llm.Speech(*llm.chunks(SAID)).end())
+    assert Words(**SAID) == (await listen(asked))[1].value
+
+
+async def test_whoever_is_cancelled_hangs_up(endpoint, llm, model):
+    """Also while nothing comes."""
+    speech = llm.Speech()
+    endpoint.replies.append(speech)
+    asked = model()
+    waiting = asyncio.create_task(listen(asked))
+    assert await asyncio.to_thread(speech.is_asked_for.wait, WAIT_S)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+    assert await asyncio.to_thread(speech.is_left.wait, WAIT_S)
+
+
+# ── what is sent, and what it may cost ───────────────────────────────────────────────────────
 
 
 def test_a_fence_cannot_be_ended():
