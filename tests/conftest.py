@@ -24,8 +24,8 @@ from hypothesis import HealthCheck, settings
 
 from schemas import limits
 
-# Fewer than usual, for there are many properties, and the same in every run: what passes here passes
-# elsewhere. `nightly` draws others, and more. That a machine is busy is no failure of a property.
+# Fewer than usual, for there are many properties, and the same in every run: what passes here
+# passes elsewhere. `nightly` draws others, and more. A busy machine is no failure of a property.
 _BUSY: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("suite", max_examples=40, derandomize=True, **_BUSY)
 settings.register_profile("nightly", max_examples=200, **_BUSY)

@@ -35,6 +35,7 @@ from weakref import WeakSet
 
 import rocksdict
 
+from engine.state.aside import aside
 from engine.state.kv import (
     RESERVED_FAMILY,
     Batch,
@@ -52,6 +53,10 @@ _SMALL_BYTES = 16 * _MIB
 _WAL_BYTES_MAX = 128 * _MIB
 # Of all families together: there are dozens, and each would fill a buffer of its own.
 _BUFFER_COUNT_MAX = 2
+# A family is written a few MiB at a time, and what a flush overlaps is written again. RocksDB's own
+# figures (256 and 64 MiB) let each flush rewrite a family whole.
+_LEVEL_BYTES = 32 * _MIB
+_FILE_BYTES = 8 * _MIB
 _BLOOM_BITS_PER_KEY = 10
 _BACKGROUND_JOB_COUNT = 2
 _INFO_LOG_COUNT = 4
@@ -187,7 +192,8 @@ class RocksKV:
         self._scans: WeakSet[Generator[_Row]] = WeakSet()
         self._batches: WeakSet[RocksBatch] = WeakSet()
         with _READING:
-            self._db: Any = self._open_native(families)
+            # RocksDB starts its threads with the first store that a process opens.
+            self._db: Any = aside(lambda: self._open_native(families))
             for name in families:
                 self._columns[name] = self._db.get_column_family(name)
                 self._handles[name] = self._db.get_column_family_handle(name)
@@ -293,7 +299,8 @@ class RocksKV:
         options.set_write_buffer_size(self._buffer_bytes)
         options.set_db_write_buffer_size(self._buffer_bytes * _BUFFER_COUNT_MAX)
         options.set_compression_type(rocksdict.DBCompressionType.lz4())
-        options.set_bottommost_compression_type(rocksdict.DBCompressionType.zstd())
+        options.set_max_bytes_for_level_base(_LEVEL_BYTES)
+        options.set_target_file_size_base(_FILE_BYTES)
         options.set_max_total_wal_size(_WAL_BYTES_MAX)
         options.set_max_background_jobs(_BACKGROUND_JOB_COUNT)
         options.set_keep_log_file_num(_INFO_LOG_COUNT)

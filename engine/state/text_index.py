@@ -11,13 +11,14 @@ import contextlib
 import re
 import struct
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any, Final
 
 import tantivy
 from tantivy import Occur, Query
 
+from engine.state.aside import helper
 from engine.state.index import LAYERS, Document, Hit, Layer
 from schemas import limits
 
@@ -27,6 +28,7 @@ SCHEMA_VERSION: Final = 2
 _ANALYZER: Final = "strata"
 _LONGEST_TERM: Final = 64
 _MARK: Final = 1
+_SHELVES: Final = 2
 _FEW: Final = 32
 """Values that are looked for one by one: a set of them is spread over all documents first."""
 
@@ -175,15 +177,23 @@ class TantivyText:
     def __init__(self, folder: Path | None = None) -> None:
         """Open the files in a folder, made when they are not there; None keeps them in memory."""
         heap = limits.TEXT_HEAP_BYTES
-        self._events = Shelf(None if folder is None else folder / "events", heap)
+        # Whoever opens a shelf or commits starts the threads that index and merge.
+        self._helper = helper(_SHELVES, "text-commit")
+        opened = [
+            self._helper.submit(Shelf, None if folder is None else folder / name, size)
+            for name, size in (("events", heap), ("records", heap // 2))
+        ]
+        wait(opened)
         try:
-            self._records = Shelf(None if folder is None else folder / "records", heap // 2)
+            self._events, self._records = (shelf.result() for shelf in opened)
         except TextIndexFailed:
-            self._events.close()
+            self._helper.shutdown()
+            for shelf in opened:
+                if shelf.exception() is None:
+                    shelf.result().close()
             raise
         self._shelves = (self._events, self._records)
         self._watermark = _common(self._events, self._records)
-        self._helper = ThreadPoolExecutor(1, thread_name_prefix="text-commit")
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────
 
@@ -211,18 +221,21 @@ class TantivyText:
         A shelf with nothing new is not written: the other one says that it had nothing new.
         """
         events, records = self._shelves
+        is_behind = watermark - _common(events, records) >= limits.TEXT_LAG_MAX
         if events.pending and records.pending:
             # Two commits wait for the disk at the same time, and not one after the other.
-            other = self._helper.submit(records.commit, watermark, watermark)
-            try:
-                events.commit(watermark, watermark)
-            finally:
-                other.result()
+            self._commit(watermark, (events, watermark), (records, watermark))
         elif records.pending:
-            records.commit(watermark, events.watermark)
-        elif events.pending or watermark - _common(events, records) >= limits.TEXT_LAG_MAX:
-            events.commit(watermark, records.watermark)
+            self._commit(watermark, (records, events.watermark))
+        elif events.pending or is_behind:
+            self._commit(watermark, (events, records.watermark))
         self._watermark = watermark
+
+    def _commit(self, watermark: int, *shelves: tuple[Shelf, int]) -> None:
+        done = [self._helper.submit(shelf.commit, watermark, other) for shelf, other in shelves]
+        wait(done)
+        for one in done:
+            one.result()
 
     def close(self) -> None:
         """Let go of the files; what was not committed is forgotten."""

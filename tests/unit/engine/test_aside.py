@@ -1,0 +1,75 @@
+"""Do the threads of the libraries leave the processor to whoever waits?"""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from engine.state.aside import NICER, aside
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="a thread has an urgency of its own on Linux only"
+)
+
+WORKS = """
+import os, sys
+from pathlib import Path
+from engine.state.index import Document
+from engine.state.rocks import RocksKV
+from engine.state.text_index import TantivyText
+
+folder = Path(sys.argv[1])
+kv = RocksKV.open(folder / "store", ["rows"])
+text = TantivyText(folder)
+text.add([Document(layer="events", raw=bytes(16), tenant_no=1, scope_no=1, offset=1,
+                   text="words", gist="words", observed_us=1, recorded_us=1)])
+text.commit(1)
+for task in Path("/proc/self/task").iterdir():
+    print(os.getpriority(os.PRIO_PROCESS, int(task.name)), (task / "comm").read_text().strip())
+text.close()
+kv.close()
+"""
+
+
+def urgency() -> int:
+    return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+
+def test_a_thread_started_aside_stands_aside_as_well():
+    """Urgency is inherited; who asked keeps its own, and hears what came of it."""
+    before = urgency()
+    found: list[int] = []
+
+    def work():
+        other = threading.Thread(target=lambda: found.append(urgency()))
+        other.start()
+        other.join()
+        return "done"
+
+    assert "done" == aside(work)
+    assert [max(before, NICER)] == found
+    assert before == urgency()
+
+
+def test_what_fails_aside_fails_here():
+    """The error is the caller's."""
+    with pytest.raises(ZeroDivisionError):
+        aside(lambda: 1 // 0)
+
+
+def test_compactions_and_merges_stand_aside(tmp_path):
+    """Threads that RocksDB and tantivy start are less urgent than those of Python."""
+    root = Path(__file__).parents[3]
+    command = [sys.executable, "-c", WORKS, str(tmp_path)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    lines = [line.split(" ", 1) for line in done.stdout.splitlines()]
+    theirs = {name: int(nice) for nice, name in lines if not name.startswith(("python", "text-"))}
+    background = {
+        name: nice for name, nice in theirs.items() if "rocksdb:" in name or "segment_up" in name
+    }
+
+    assert {"rocksdb:low", "segment_updater"} <= set(background), theirs
+    assert all(nice >= NICER for nice in background.values()), theirs
