@@ -8,7 +8,15 @@ headers and the rendering of errors: a handler decodes nothing and encodes nothi
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+)
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -83,7 +91,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     headers: tuple[tuple[bytes, bytes], ...] = ()
     raw: bytes | None = None
     media_type: bytes = b"application/json"
-    stream: AsyncIterator[bytes] | None = None
+    stream: AsyncGenerator[bytes, None] | None = None
     pieces: Iterator[bytes] | None = None
     tier: str | None = None
 
@@ -186,6 +194,9 @@ class Served:
             status = reply.status
             named = (b"x-cortex-request-id", request_id.encode())
             said = [*self._said(caller, reply.tier), *limited, *reply.headers, named]
+            if reply.stream is not None:
+                told = self._told(reply.stream, request_id)
+                reply = msgspec.structs.replace(reply, stream=told)
             await self._send(scope, receive, send, reply, said)
         self._count(status, started)
 
@@ -347,6 +358,18 @@ class Served:
             text = f"tier={speaker}; decision=allow; capability={capability}"
             said = self._spoken[speaker] = (b"x-cortex-policy", text.encode())
         return [*stability, said]
+
+    async def _told(
+        self, stream: AsyncGenerator[bytes, None], request_id: str
+    ) -> AsyncGenerator[bytes, None]:
+        """The stream; what goes wrong once it has begun gets no status: it is the last event."""
+        async with contextlib.aclosing(stream):
+            try:
+                async for piece in stream:
+                    yield piece
+            except EngineError as error:
+                envelope = self.endpoint.dialect.render(error, request_id)
+                yield b"event: error\ndata: %b\n\n" % envelope
 
     async def _send(
         self,

@@ -1,18 +1,21 @@
 """What is the answer?  Recall, then words: quotes from the records, or a model that was given them.
 
 Without a model everything said is a quotation, and where the evidence is weak it says so. With one,
-what was recalled goes to it as data in a fence, and its markers lead back to the pack.
+what was recalled goes to it as data in a fence, and its markers lead back to the pack. A stream
+passes a model's words on while it says them.
 """
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from engine import policy
+from engine.hearing import MARKER, Gate
 from engine.models import Model, ModelFailed, Question, fenced
 from engine.packs import Kept
 from engine.recall import find_pack, recall, stream
@@ -77,7 +80,6 @@ _INSTRUCTION: Final = (
     "answer the question, say so and set known to false."
 )
 _DATE: Final = re.compile(r"(\d{4})[-/](\d{2})[-/](\d{2})")
-_MARKER: Final = re.compile(r"\[\d{1,4}\]")
 
 
 # ── verbs ────────────────────────────────────────────────────────────────────────────────────
@@ -93,8 +95,13 @@ async def answer(engine: "Engine", caller: Caller, request: AnswerRequest) -> An
     return _response(caller, request, kept, said, _ms(engine, began))
 
 
-def answer_stream(engine: "Engine", caller: Caller, request: AnswerRequest) -> AsyncIterator[bytes]:
-    """The same answer, word by word; then what it rests on (001 §10.2)."""
+def answer_stream(
+    engine: "Engine", caller: Caller, request: AnswerRequest
+) -> AsyncGenerator[bytes, None]:
+    """The same answer, word by word as it is said; then what it rests on (001 §10.2).
+
+    What fails after the first word is raised midway: the stream then ends with an `error`.
+    """
     policy.require(engine, caller, "scope.read.local", request.scope)
     policy.require(engine, caller, "llm.invoke", request.scope)
     # Recalled before the first byte: what is refused is refused with a status.
@@ -150,12 +157,17 @@ def _unavailable(name: str, reason: str) -> AnswerUnavailable:
     )
 
 
+def _speaker(engine: "Engine", request: AnswerRequest, kept: Kept) -> Model | None:
+    """Who is asked; nobody where quotes are wanted, or where there is nothing to speak of."""
+    return engine.model if request.answer_model != EXTRACTIVE and kept.items else None
+
+
 async def _say(engine: "Engine", request: AnswerRequest, kept: Kept) -> Said:
     _check_model(engine, request)
-    failed: str | None = None
-    if engine.model is not None and request.answer_model != EXTRACTIVE and kept.items:
+    model, failed = _speaker(engine, request, kept), None
+    if model is not None:
         try:
-            return await _asked(engine, engine.model, request, kept)
+            return await _asked(engine, model, request, kept)
         except ModelFailed as error:
             if request.answer_model is not None:
                 raise _unavailable(request.answer_model, error.reason) from error
@@ -164,36 +176,115 @@ async def _say(engine: "Engine", request: AnswerRequest, kept: Kept) -> Said:
     return replace(said, failure=failed)
 
 
+async def _speak(
+    engine: "Engine", request: AnswerRequest, kept: Kept
+) -> AsyncGenerator["str | Said", None]:
+    """What `_say` says, while it is said, and then what it came to.
+
+    Quotes take the place of a model that failed, unless it was named or its first word is out.
+    """
+    model, failed, is_begun = _speaker(engine, request, kept), None, False
+    if model is not None:
+        try:
+            async with aclosing(_heard(engine, model, request, kept)) as heard:
+                async for words in heard:
+                    is_begun = True
+                    yield words
+            return
+        except ModelFailed as error:
+            if is_begun:
+                raise _broken_off(model.name, error.reason) from error
+            if request.answer_model is not None:
+                raise _unavailable(request.answer_model, error.reason) from error
+            failed = error.reason
+    said = await asyncio.to_thread(_quoted, engine, request, kept)
+    yield said.text
+    yield replace(said, failure=failed)
+
+
+def _broken_off(name: str, reason: str) -> AnswerUnavailable:
+    return AnswerUnavailable(
+        f"The answer broke off: {reason}.",
+        reason=reason,
+        answer_model=name,
+        remediation="what was said is not the whole answer: ask again",
+    )
+
+
 async def _asked(engine: "Engine", model: Model, request: AnswerRequest, kept: Kept) -> Said:
     """A model's words about the pack; what it cites and the pack does not hold is taken out."""
     proof = {one.marker: one for one in kept.proof()}
+    question = _question(engine, request, kept, proof)
+    began = engine.clock.elapsed_s()
+    found = await model.ask(question, _Words)
+    text = MARKER.sub(lambda m: m[0] if m[0] in proof else "", found.value.answer).strip()
+    return Said(
+        text=text if request.cite_sources else MARKER.sub("", text),
+        citations=_supports(proof, text) if request.cite_sources else [],
+        is_known=found.value.known,
+        method="model",
+        model=model.name,
+        tokens=_tokens(engine, question, text),
+        llm_ms=_ms(engine, began),
+    )
+
+
+async def _heard(
+    engine: "Engine", model: Model, request: AnswerRequest, kept: Kept
+) -> AsyncGenerator["str | Said", None]:
+    """The same while the model speaks: what may be such a marker waits until it is known."""
+    proof = {one.marker: one for one in kept.proof()}
+    question = _question(engine, request, kept, proof)
+    gate = Gate(proof if request.cite_sources else ())
+    began, text, is_known = engine.clock.elapsed_s(), "", True
+    async with aclosing(model.listen(question, _Words, "answer")) as heard:
+        async for piece in heard:
+            if isinstance(piece, str):
+                words = gate.feed(piece)
+            else:
+                words, is_known = gate.end(), piece.value.known
+            if words:
+                text += words
+                yield words
+    yield Said(
+        text=text,
+        citations=_supports(proof, text),
+        is_known=is_known,
+        method="model",
+        model=model.name,
+        tokens=_tokens(engine, question, text),
+        llm_ms=_ms(engine, began),
+    )
+
+
+def _question(
+    engine: "Engine", request: AnswerRequest, kept: Kept, proof: Mapping[str, Evidence]
+) -> Question:
+    """What was recalled as data, and what is asked about it."""
     lines = [
         f"{one.marker} {day(one.when)} {one.source} ({one.trust}): {indented(one.text)}"
         for one in proof.values()
     ]
     data = fenced("\n".join(lines), engine.packs.nonce(kept.pack_id.encode()))
     more = request.answer_instructions
-    question = Question(
+    return Question(
         name="answer",
         instruction=_INSTRUCTION + (f"\nThe asker adds: {more}" if more else ""),
         data=f"{data}\n\nQuestion: {request.question}",
         schema=_SCHEMA,
         tokens_max=request.answer_max_tokens or limits.ANSWER_TOKENS_DEFAULT,
     )
-    began = engine.clock.elapsed_s()
-    found = await model.ask(question, _Words)
-    text = _MARKER.sub(lambda m: m[0] if m[0] in proof else "", found.value.answer).strip()
-    cited = [proof[marker] for marker in dict.fromkeys(_MARKER.findall(text)) if marker in proof]
+
+
+def _supports(proof: Mapping[str, Evidence], text: str) -> list[Citation]:
+    """What the markers of a text stand for, each once, in the order of the text."""
+    cited = [proof[marker] for marker in dict.fromkeys(MARKER.findall(text)) if marker in proof]
+    return _citations([(one, one.score) for one in cited])
+
+
+def _tokens(engine: "Engine", question: Question, text: str) -> dict[str, int]:
     count = engine.embedder.count
-    return Said(
-        text=text if request.cite_sources else _MARKER.sub("", text),
-        citations=_citations([(one, one.score) for one in cited]) if request.cite_sources else [],
-        is_known=found.value.known,
-        method="model",
-        model=model.name,
-        tokens={"prompt": count(question.data), "completion": count(text)},
-        llm_ms=_ms(engine, began),
-    )
+    return {"prompt": count(question.data), "completion": count(text)}
 
 
 def _quoted(engine: "Engine", request: AnswerRequest, kept: Kept) -> Said:
@@ -272,11 +363,18 @@ def _diagnostics(
 
 async def _streamed(
     engine: "Engine", caller: Caller, request: AnswerRequest, kept: Kept, began: float
-) -> AsyncIterator[bytes]:
-    said = await _say(engine, request, kept)
+) -> AsyncGenerator[bytes, None]:
+    said: Said | None = None
+    async with aclosing(_speak(engine, request, kept)) as spoken:
+        async for words in spoken:
+            if isinstance(words, Said):
+                said = words
+                continue
+            for event, data in stream.tokens(words):
+                yield stream.frame(None, event, data)
+    assert said is not None, "who has spoken says what it came to"
     response = _response(caller, request, kept, said, _ms(engine, began))
-    frames = [
-        *stream.tokens(said.text),
+    frames: list[stream.Frame] = [
         ("pack_id", {"pack_id": response.pack_id}),
         ("citations", response.citations),
         ("provenance", response.provenance),

@@ -1,6 +1,6 @@
 """What is happening now?  Subscribing to the lifecycle, catching up on it, and calling a stop."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -136,7 +136,9 @@ def _require_buffered(engine: "Engine", raw: bytes, **where: str) -> None:
 # ── verbs ────────────────────────────────────────────────────────────────────────────────────
 
 
-def subscribe(engine: "Engine", caller: Caller, request: WatchRequest) -> AsyncIterator[bytes]:
+def subscribe(
+    engine: "Engine", caller: Caller, request: WatchRequest
+) -> AsyncGenerator[bytes, None]:
     """A stream of server-sent bytes: the buffer after `since`, and then what happens.
 
     That of one event, batch or job begins with it.
@@ -282,7 +284,7 @@ class Cancellation:
 
 async def _stream(
     engine: "Engine", subscription: Subscription, after: bytes | None, until_us: int
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """First the buffer, then the queue; after an overflow the buffer again. Nothing is lost."""
     lifecycle = engine.lifecycle
     try:

@@ -6,7 +6,7 @@ question to the engine as it was when a receipt was given out.
 
 import asyncio
 import hmac
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -65,7 +65,7 @@ def recall(engine: "Engine", caller: Caller, request: RecallRequest) -> Recalled
 
 def recall_stream(
     engine: "Engine", caller: Caller, request: RecallRequest, last_event_id: str | None = None
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """The same pack as server-sent events; after a break, the rest of it (001 §10.4)."""
     decision = policy.require(engine, caller, "scope.read.local", request.scope)
     _permit(engine, caller, request)
@@ -216,7 +216,7 @@ def _frames(kept: Kept) -> Iterator[stream.Frame]:
     return tell(kept.pack(), kept.total_ms)
 
 
-async def _sent(kept: Kept, after: int) -> AsyncIterator[bytes]:
+async def _sent(kept: Kept, after: int) -> AsyncGenerator[bytes, None]:
     """The frames of a pack that is known, from the one after a number on."""
     if after == 0:
         yield stream.frame(None, "plan", kept.plan)
@@ -225,7 +225,7 @@ async def _sent(kept: Kept, after: int) -> AsyncIterator[bytes]:
             yield stream.frame(f"{kept.pack_id}:{number}", event, data)
 
 
-async def _streamed(run: Run) -> AsyncIterator[bytes]:
+async def _streamed(run: Run) -> AsyncGenerator[bytes, None]:
     """The plan at once, and the rest when it is found: that is work, and not for the loop."""
     yield stream.frame(None, "plan", run.plan.said())
     kept = await asyncio.to_thread(run.finish)

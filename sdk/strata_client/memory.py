@@ -63,7 +63,7 @@ def _piece(frame: Frame) -> Piece:
 
 
 _WAITING: Final = ("wait", "wait_ms")
-_DONE: Final = frozenset({"done", "error"})
+_DONE: Final = frozenset({"done"})
 
 
 def envelope_of(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,7 +128,11 @@ class Memory(Group[M_co]):
     def answer_stream(
         self, question: str, **given: Unpack[asks.AnswerRequest]
     ) -> tuple[Ask, Ending]:
-        """An answer word by word. Its events have no numbers: a broken one is asked again."""
+        """An answer while it is said, word by word.
+
+        Its events have no numbers: one that is lost is asked again. A model that breaks off midway
+        raises `AnswerUnavailable`; what was heard is not the whole then.
+        """
         said = self._scoped(given)
         body = present({"question": question, **said, "stream": True})
         return Ask(body=body), Ending(_DONE, numbers=False)

@@ -69,6 +69,9 @@ Action = Send | Open | Read | Pause | Token | Emit[Any]
 Talk = Generator[Action, Any, T]
 """A conversation that ends in a T."""
 
+ERROR: Final = "error"
+"""The last event of a stream that went wrong when its status had been sent already."""
+
 WAIT_S_MAX: Final = 60.0
 """Seconds a client waits at most before it tries again, whatever it is told."""
 
@@ -155,6 +158,8 @@ class Speaker:
         while piece is not None:
             for frame in parser.feed(piece):
                 place.tried = 0
+                if frame.event == ERROR:
+                    raise error_of(Answer(500, answer.headers, frame.data))
                 if frame.id is None and ending.numbers and place.seen:
                     continue  # what precedes the numbers was said before the connection was lost
                 place.last, place.seen = frame.id or place.last, place.seen + 1

@@ -1,11 +1,16 @@
 """Does a server with a model read what is posted, and tell when the model does not answer?"""
 
+import contextlib
 import importlib.util
+import json
 import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from strata_client import Client
+from strata_client.codes import AnswerUnavailable
 
 WAIT_S = 120.0
 FACT = {
@@ -117,3 +122,133 @@ def test_without_a_model_there_is_nothing_to_retry(client):
 
     assert 404 == answer.status_code
     assert "annotator" not in client.get("/v1/admin/health").json()
+
+
+# ── answers while the model speaks ───────────────────────────────────────────────────────────
+
+SPOKEN = "org:tests/user:spoken"
+QUESTION = {"scope": SPOKEN, "question": "How many seats does Acme have?", "stream": True}
+
+
+@pytest.fixture(scope="module")
+def told(llm, start_server, tmp_path_factory):
+    """(a server that knows something, the endpoint of its model, which reads nothing more)."""
+    with llm.running() as served:
+        settings = {"CORTEX_LLM_URL": served.url, "CORTEX_LLM_MODEL": "tiny"}
+        server = start_server(tmp_path_factory.mktemp("spoken") / "data", **settings)
+        with Client(server.url, scope=SPOKEN) as memory, server.client() as client:
+            memory.experience("Acme moved to 200 seats", wait="indexed")
+            until(lambda: not annotator(client)["waiting_entries"])
+        yield server, served
+        server.stop()
+
+
+@pytest.fixture
+def speech(told, llm):
+    """What the model says next, led by the test; it has begun."""
+    _, endpoint = told
+    endpoint.reset()
+    begun = llm.Speech(llm.chunk('{"answer": "200'))
+    endpoint.replies.append(begun)
+    return begun
+
+
+@contextlib.contextmanager
+def answering(server, **fields):
+    """(response, its events) of a streamed answer."""
+
+    def events(response):
+        name = ""
+        for line in response.iter_lines():
+            if line.startswith("event: "):
+                name = line.removeprefix("event: ")
+            elif line.startswith("data: "):
+                yield name, json.loads(line.removeprefix("data: "))
+
+    with (
+        server.client() as client,
+        client.stream("POST", "/v1/answer", json=QUESTION | fields) as response,
+    ):
+        assert 200 == response.status_code, response.read()
+        yield response, events(response)
+
+
+def test_words_leave_the_server_while_the_model_speaks(told, speech, llm):
+    """The model says the second word when the first was heard at the other end."""
+    with answering(told[0]) as (_, events):
+        first = next(events)
+        speech.say(llm.chunk(" seats"))
+        second = next(events)
+        speech.say(llm.chunk(' [1] [77]", "known": true}'), llm.DONE).end()
+        rest = list(events)
+
+    assert [("token", {"text": "200"}), ("token", {"text": " seats"})] == [first, second]
+    assert ["token", "pack_id", "citations", "provenance", "diagnostics", "done"] == [
+        name for name, _ in rest
+    ]
+    assert {"text": " [1]"} == rest[0][1]
+    assert ["[1]"] == [citation["marker"] for citation in dict(rest)["citations"]]
+
+
+def test_an_answer_that_breaks_off_ends_with_an_error(told, speech):
+    """The envelope of a refusal is its last event: nobody takes what was said for the whole."""
+    with answering(told[0]) as (response, events):
+        heard = [next(events)]
+        speech.break_off()
+        heard += events
+
+    assert ["token", "error"] == [name for name, _ in heard]
+    envelope = heard[-1][1]
+    assert ("ANSWER_UNAVAILABLE", True) == (envelope["error_code"], envelope["retriable"])
+    assert "broke off" in envelope["message"]
+    assert response.headers["x-cortex-request-id"] == envelope["request_id"]
+
+
+def test_a_named_model_that_does_not_answer(told, llm):
+    """The stream has begun when that is known: it says so, and nothing else."""
+    server, endpoint = told
+    endpoint.reset()
+    endpoint.replies.extend([llm.status(400)] * 9)
+    with answering(server, answer_model="tiny") as (_, events):
+        ((name, envelope),) = events
+
+    assert ("error", "ANSWER_UNAVAILABLE") == (name, envelope["error_code"])
+    assert "tiny" == envelope["details"]["answer_model"]
+
+
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_a_caller_who_hangs_up_hangs_up_the_model(told, speech, llm, is_silent):
+    """The connection to the endpoint is closed, whether words wait to be sent or none come."""
+    with answering(told[0]) as (_, events):
+        assert ("token", {"text": "200"}) == next(events)
+    if not is_silent:
+        speech.say(*[llm.chunk(" seats")] * 100)
+
+    assert speech.is_left.wait(WAIT_S)
+
+
+def test_the_client_hears_an_answer_as_it_is_said(told, speech, llm):
+    """Piece by piece, to the end."""
+    with Client(told[0].url, scope=SPOKEN, allow_unstable=True) as memory:
+        pieces = memory.answer_stream(QUESTION["question"])
+        heard = [next(pieces)]
+        speech.say(llm.chunk(' seats", "known": true}'), llm.DONE).end()
+        heard += pieces
+
+    assert "200 seats" == "".join(piece.text for piece in heard)
+    assert "done" == heard[-1].event
+
+
+def test_the_client_raises_what_broke_off(told, speech):
+    """What was heard was heard, and a loop over it does not end as if it were all."""
+    heard = []
+    with (
+        Client(told[0].url, scope=SPOKEN, allow_unstable=True) as memory,
+        pytest.raises(AnswerUnavailable) as broken,
+    ):
+        for piece in memory.answer_stream(QUESTION["question"]):
+            heard.append(piece.text)
+            speech.break_off()
+
+    assert ["200"] == heard
+    assert broken.value.request_id

@@ -1,5 +1,6 @@
 """Answers in words: quotes of what was said, and a model that was given it as data."""
 
+import asyncio
 import contextlib
 import json
 from datetime import UTC, datetime
@@ -7,7 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from engine.answer import answer
+from engine.answer import answer, answer_stream
 from engine.embedders import load_embedder
 from engine.recall.quote import NOT_KNOWN, Quote, quotes, told
 from engine.settings import Settings
@@ -198,3 +199,126 @@ async def test_an_answer_is_as_its_schema_says(rig):
 
     assert {"pack_id", "answer", "citations", "provenance", "as_of", "known"} <= set(body)
     assert body["diagnostics"]["pack_used"]["events"] >= 1
+
+
+# ── a model while it speaks ──────────────────────────────────────────────────────────────────
+
+WAIT_S = 60.0
+"""Far longer than anything takes here."""
+
+
+def frame_of(raw):
+    """(event, data) of one server-sent event."""
+    event, data = raw.decode().removesuffix("\n\n").split("\n")
+    return event.removeprefix("event: "), json.loads(data.removeprefix("data: "))
+
+
+async def streamed(engine, rig, **fields):
+    """The frames of a streamed answer, in order."""
+    async with contextlib.aclosing(answer_stream(engine, rig.ALICE, ask(**fields))) as frames:
+        return [frame_of(raw) async for raw in frames]
+
+
+def words_of(frames):
+    return "".join(data["text"] for event, data in frames if event == "token")
+
+
+async def test_words_leave_while_the_model_speaks(rig, llm, endpoint):
+    """The first is out before the model has said the second, and a marker when it is whole."""
+    speech = llm.Speech(llm.chunk('{"answer": "200'))
+    endpoint.replies.append(speech)
+    async with opened(rig, endpoint.url) as engine:
+        frames = answer_stream(engine, rig.ALICE, ask(diagnostics="summary"))
+        heard = [frame_of(await asyncio.wait_for(anext(frames), WAIT_S))]
+        speech.say(llm.chunk(" seats"))
+        heard.append(frame_of(await asyncio.wait_for(anext(frames), WAIT_S)))
+        speech.say(*map(llm.chunk, [" [", "77] [", "1", "] now", '.", "known": true}']))
+        speech.say(llm.USAGE, llm.DONE).end()
+        heard += [frame_of(raw) async for raw in frames]
+
+    names = [event for event, _ in heard]
+    assert ["token", "token"] == names[:2]
+    assert ["200", " seats"] == [data["text"] for _, data in heard[:2]]
+    assert "200 seats  [1] now." == words_of(heard)
+    assert ["pack_id", "citations", "provenance", "diagnostics", "done"] == names[-5:]
+    assert ["[1]"] == [citation["marker"] for citation in dict(heard)["citations"]]
+    assert "tiny" == dict(heard)["diagnostics"]["answer_model"]
+
+
+ANSWERS = [
+    "200 seats [1] [77]",
+    "  [2][1] It has 200 seats.\n\nAs of May [1] “now” 😀 [",
+    "[77]",
+    "",
+    "no markers, [x] [12345] at all",
+]
+
+
+@pytest.mark.parametrize("cites", [True, False])
+@pytest.mark.parametrize("words", ANSWERS)
+async def test_a_stream_says_what_an_answer_says(rig, llm, endpoint, words, cites):
+    """The same words but for blanks at the end, citations and knowledge, however it is cut."""
+    said = {"answer": words, "known": len(words) > 4}
+    async with opened(rig, endpoint.url) as engine:
+        endpoint.replies.append(lambda _: llm.said(said))
+        plain = await answer(engine, rig.ALICE, ask(cite_sources=cites))
+        endpoint.replies.extend(llm.Speech(*llm.chunks(said, size)).end() for size in (1, 3, 999))
+        endpoint.replies.append(lambda _: llm.said(said))
+        streams = [await streamed(engine, rig, cite_sources=cites) for _ in range(4)]
+
+    for frames in streams:
+        assert plain.answer.strip() == words_of(frames)
+        assert [one.marker for one in plain.citations] == [
+            one["marker"] for one in dict(frames)["citations"]
+        ]
+        assert plain.known == dict(frames)["done"]["known"]
+
+
+@pytest.mark.parametrize("begun", ["", '{"answer": "  [', '{"answer": "[77] [7'])
+async def test_quotes_speak_for_a_model_that_said_nothing(rig, llm, endpoint, begun):
+    """What was held back was not said: the answer is extractive, and diagnostics tell why."""
+    async with opened(rig, endpoint.url) as engine:
+        endpoint.replies.extend(llm.Speech(llm.chunk(begun)).break_off() for _ in range(9))
+        frames = await streamed(engine, rig, diagnostics="summary")
+        quoted = await answer(engine, rig.ALICE, ask(answer_model="extractive"))
+
+    assert quoted.answer == words_of(frames)
+    assert dict(frames)["diagnostics"]["answer_model"] is None
+    assert dict(frames)["diagnostics"]["model_failed"]
+
+
+async def test_a_named_model_that_says_nothing_is_not_replaced(rig, llm, endpoint):
+    """Nor in a stream: it is raised, and nothing was said."""
+    frames = []
+    async with opened(rig, endpoint.url) as engine:
+        endpoint.replies.extend([llm.status(400)] * 9)
+        with pytest.raises(AnswerUnavailable) as refused:
+            frames += await streamed(engine, rig, answer_model="tiny")
+
+    assert ([], "tiny") == (frames, refused.value.details["answer_model"])
+
+
+async def test_an_answer_that_breaks_off_is_not_done(rig, llm, endpoint):
+    """Words that left cannot be taken back, so it is raised that they are not the whole."""
+    speech = llm.Speech(llm.chunk('{"answer": "200 seats [1'))
+    endpoint.replies.append(speech)
+    heard = []
+    async with opened(rig, endpoint.url) as engine:
+        with pytest.raises(AnswerUnavailable, match="broke off") as broken:
+            async for raw in answer_stream(engine, rig.ALICE, ask()):
+                heard.append(frame_of(raw))
+                speech.break_off()
+
+    assert [("token", {"text": "200"}), ("token", {"text": " seats"})] == heard
+    assert "not the whole" in broken.value.details["remediation"]
+
+
+async def test_who_leaves_an_answer_leaves_the_model(rig, llm, endpoint):
+    """The connection to the endpoint is closed with the stream."""
+    speech = llm.Speech(llm.chunk('{"answer": "200 seats'))
+    endpoint.replies.append(speech)
+    async with opened(rig, endpoint.url) as engine:
+        async with contextlib.aclosing(answer_stream(engine, rig.ALICE, ask())) as frames:
+            assert "token" == frame_of(await anext(frames))[0]
+
+        assert await asyncio.to_thread(speech.is_left.wait, WAIT_S)
