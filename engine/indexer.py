@@ -71,7 +71,7 @@ class Indexer:
         self._records: Iterator[Work] | None = None
         self._page: Work | None = None
         self._records_until = 0
-        self._committed_s = self._due_s = 0.0
+        self._committed_s = self._due_s = self._commit_s = 0.0
         self._told = 0
         self._wake = threading.Event()
         self._stopping = threading.Event()
@@ -229,12 +229,20 @@ class Indexer:
         if generation is None or generation.is_broken:
             return False
         moved = self._advance(generation)
-        is_full = generation.text.pending >= limits.INDEX_PENDING_MAX
-        if generation.has_news() and (is_full or generation.text_cursor >= self._target()):
+        if generation.has_news() and self._is_due(generation):
             self._commit(generation)
             moved = True
         self._tell()
         return moved
+
+    def _is_due(self, generation: Generation) -> bool:
+        """Whether to commit: when it has caught up, has much, or somebody may wait for it."""
+        behind = self._target() - generation.text_cursor
+        if behind <= 0 or generation.text.pending >= limits.INDEX_PENDING_MAX:
+            return True
+        apart = max(limits.INDEX_COMMIT_S, limits.INDEX_COMMIT_TIMES * self._commit_s)
+        is_late = self._clock.elapsed_s() >= self._committed_s + apart
+        return is_late and behind <= limits.INDEX_NEAR_ENTRIES
 
     def _advance(self, generation: Generation) -> bool:
         """Index the next entries, by words and by meaning; either may be ahead of the other."""
@@ -280,8 +288,9 @@ class Indexer:
         generation.commit()
         self._text = Trouble()
         ended = self._clock.elapsed_s()
+        self._commit_s = ended - started
         # It rests as long as it worked: a slow disk gets larger commits and not more of them.
-        rest = min(max(ended - started, limits.INDEX_REST_S_MIN), limits.INDEX_REST_S_MAX)
+        rest = min(max(self._commit_s, limits.INDEX_REST_S_MIN), limits.INDEX_REST_S_MAX)
         self._committed_s, self._due_s = ended, ended + rest
 
     def _tell(self) -> None:

@@ -550,6 +550,13 @@ INDEX_REST_S_MAX: Final = 0.1
 """Pause between two commits of the text index: each costs 10 ms of work and some fsyncs."""
 
 
+INDEX_NEAR_ENTRIES: Final = 1024
+INDEX_COMMIT_S: Final = 0.1
+INDEX_COMMIT_TIMES: Final = 4
+"""An indexer that is only so far behind commits after this time, and after so many times what its
+last commit took: somebody may wait for what was posted just now. One that is further behind makes
+larger commits, which catch up sooner."""
+
 INDEX_BUILD_COMMIT_S: Final = 5.0
 """The same for a generation that is being built and that nobody reads."""
 

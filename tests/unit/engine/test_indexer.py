@@ -22,6 +22,7 @@ from projectors.base import Change, Drop, Projector, Stage, View
 from projectors.control import CONTROL
 from projectors.derives import DERIVES
 from projectors.records import create, record_key, revise, tables_of
+from schemas import limits
 from schemas.entry import Entry
 from schemas.envelope import Directives
 from schemas.ids import derive_id
@@ -159,6 +160,23 @@ async def test_records_are_found_as_they_are_known_last(rig, tmp_path):
         assert [] == words(engine, "berlin paris", ["facts"])
         assert 1 == len(words(engine, "rome", ["facts"]))
         assert known_from[:1] == block.recorded_us.tolist()
+
+
+@pytest.mark.parametrize("near, apart_s, found", [(1024, 0.0, 1), (1, 0.0, 0), (1024, 0.1, 0)])
+async def test_found_before_it_has_caught_up(rig, tmp_path, monkeypatch, near, apart_s, found):
+    """Who is a little behind commits now and then; who is far behind catches up first."""
+    monkeypatch.setattr(limits, "INDEX_NEAR_ENTRIES", near)
+    monkeypatch.setattr(limits, "INDEX_COMMIT_S", apart_s)
+    async with rig.Site(projection(), index=tmp_path) as site:
+        engine = await site.open()
+        more = [f"note {number}" for number in range(limits.INDEX_ENTRIES_MAX + 8)]
+        said = await told(site, rig, "Anna moved to Berlin", *more)
+        engine.indexer.step()
+        early = words(engine, "berlin")
+        await site.index_all()
+
+        assert found == len(early)
+        same_as_views(engine, said)
 
 
 async def test_a_record_that_reads_as_it_did_is_not_indexed_again(rig, tmp_path):
