@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET
 
@@ -16,6 +16,11 @@ from schemas.envelope import Content, Envelope, JsonContent, Message, TripleCont
 from schemas.ids import parse_id
 from schemas.layers import Belief, Concept, Episode, Fact, Record
 from schemas.times import to_us
+
+_MONTHS: Final = (
+    "January February March April May June July August September October November December"
+).split()
+"""Whatever the language of the machine is: questions are read in English."""
 
 
 def event_documents(entry: Entry) -> list[Document]:
@@ -160,4 +165,4 @@ def _heading(envelope: Envelope, caller: str) -> str:
 
 
 def _day(moment: datetime) -> str:
-    return f"{moment.day} {moment:%B %Y}"
+    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"

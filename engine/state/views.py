@@ -218,7 +218,13 @@ class Unit:
 
     def get(self, tenant_no: int, table: str, key: bytes) -> Any | None:
         """One row, for readers: a swap under way moves them to the new generation."""
-        return self._steady(lambda rows: rows.get(tenant_no, table, key))
+        generation = self.state.generation
+        try:
+            return self._rows_of(generation).get(tenant_no, table, key)
+        except StoreError:
+            if generation == self.state.generation:
+                raise
+            return self.get(tenant_no, table, key)
 
     def scan(self, tenant_no: int, table: str, prefix: bytes = b"") -> list[tuple[bytes, Any]]:
         """Rows by prefix, for readers, all from one generation."""

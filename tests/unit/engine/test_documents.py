@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -189,3 +190,16 @@ def test_a_fact_is_found_as_a_sentence():
     negative = fact(polarity="negative")
     told = record_document("facts", negative, place=(1, 4), offset=9, known_from=AT)
     assert "Anna not lives in Berlin" == told.gist
+
+
+@pytest.mark.parametrize("month", range(1, 13))
+def test_a_day_is_written_out(month):
+    """Day, month and year, as a question would name them."""
+    moment = datetime(2026, month, 7, tzinfo=UTC)
+    dated = msgspec.structs.replace(
+        entry(PlainText(text="it rains")).envelope, context=Context(observed_at=moment)
+    )
+    made = msgspec.structs.replace(entry(PlainText(text="-")), body=Experience(envelope=dated))
+    heading = event_documents(made)[0].text.partition("]")[0]
+
+    assert f"[7 {moment:%B} 2026" == heading
