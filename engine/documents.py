@@ -17,20 +17,10 @@ from schemas.ids import parse_id
 from schemas.layers import Belief, Concept, Episode, Fact, Record
 from schemas.times import to_us
 
-_MONTHS: Final = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 """Whatever the language of the machine is: questions are read in English."""
 
 
