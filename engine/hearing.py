@@ -59,7 +59,7 @@ class _Delta(msgspec.Struct):
 
 class _Choice(msgspec.Struct):
     delta: _Delta | None = None
-    index: int = 0
+    index: int | None = 0
     finish_reason: str | None = None
 
 
@@ -159,9 +159,9 @@ class Hearing:
         self.version = chunk.system_fingerprint or chunk.model or self.version
         if chunk.usage is not None and chunk.usage.total_tokens is not None:
             self.tokens = chunk.usage.total_tokens
-        choice = next((one for one in chunk.choices or () if one.index == 0), None)
+        choice = next((one for one in chunk.choices or () if not one.index), None)
         self._finish = (choice.finish_reason if choice else None) or self._finish
-        if chunk.error is not None or self._finish == "error":
+        if chunk.error or self._finish == "error":
             raise Unheard("away", f"it broke off: {_excerpt(chunk.error)}")
         if choice is None or choice.delta is None:
             return ""
@@ -186,12 +186,12 @@ class _Events:
     def __init__(self) -> None:
         self._rest = bytearray()
         self._data: list[bytes] = []
+        self._size = 0
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """The events that this piece completes."""
-        is_open = b"\n" not in piece and b"\r" not in piece and not self._rest.endswith(b"\r")
         self._rest += piece
-        if is_open:
+        if b"\n" not in piece and b"\r" not in piece:
             _check(len(self._rest))
             return
         *lines, rest = _BREAK.split(bytes(self._rest))
@@ -200,10 +200,12 @@ class _Events:
             name, _, value = line.partition(b":")
             if name == b"data":
                 self._data.append(value.removeprefix(b" "))
-                _check(sum(map(len, self._data)))
+                self._size += len(line)
+                _check(self._size)
             elif not line and self._data:
                 yield b"\n".join(self._data)
                 self._data.clear()
+                self._size = 0
 
 
 class _Field:

@@ -9,8 +9,8 @@ for the whole of it; `listen` gives the words of one field while they are said.
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Final, Generic, Literal, TypeVar
 from urllib.parse import urlsplit
 
@@ -236,21 +236,20 @@ class Model:
     async def _post(self, body: dict[str, Any]) -> tuple[int, bytes, str | None]:
         # An endpoint that drips a byte a second keeps every single read in time.
         async with (
-            self._reached(self._call_s),
+            self._reached(self._call_s, f"no answer in {self._call_s:g} seconds"),
             self._client.stream("POST", self._url, json=body) as response,
         ):
             content = await _content(response)
             return response.status_code, content, response.headers.get("retry-after")
 
     @asynccontextmanager
-    async def _reached(self, seconds: float) -> AsyncIterator[None]:
+    async def _reached(self, seconds: float, or_else: str) -> AsyncIterator[None]:
         """So long for what is done here; whatever the network does is a ModelFailed."""
         try:
             async with asyncio.timeout(seconds):
                 yield
         except TimeoutError as error:
-            reason = f"no answer in {seconds:g} seconds"
-            raise ModelFailed("away", reason) from error
+            raise ModelFailed("away", or_else) from error
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             reason = f"{self.host} cannot be reached: {type(error).__name__}"
             raise ModelFailed("away", reason) from error
@@ -294,27 +293,40 @@ class Model:
 
     async def _heard(self, question: Question, hearing: Hearing) -> AsyncGenerator[str, None]:
         """Words while they come, as long as they come; leaving this hangs up."""
-        patience = _Patience(self._clock, self._call_s)
-        response = await self._opened(question, patience)
+        began_s = self._clock.elapsed_s()
+        response = await self._opened(question, began_s)
         try:
             pieces = response.aiter_bytes()
             while not (hearing.is_whole or hearing.is_over):
-                with patience.counted():
-                    async with self._reached(patience.left_s(hearing)):
-                        piece = await anext(pieces, None)
+                async with self._reached(*self._left(began_s, is_begun=hearing.has_words)):
+                    piece = await anext(pieces, None)
                 words = hearing.end() if piece is None else hearing.feed(piece)
                 if words:
                     yield words
             # The count of tokens comes last, and an answer that is whole can do without it.
             with suppress(ModelFailed, Unheard):
-                async with self._reached(min(limits.MODEL_TAIL_S, self._call_s)):
+                async with self._reached(limits.MODEL_TAIL_S, "no count of tokens"):
                     while not hearing.is_over:
                         piece = await anext(pieces, None)
                         hearing.end() if piece is None else hearing.feed(piece)
         finally:
             await response.aclose()
 
-    async def _opened(self, question: Question, patience: "_Patience") -> httpx.Response:
+    def _left(self, began_s: float, *, is_begun: bool) -> tuple[float, str]:
+        """Seconds until something must come, and what it means when nothing does.
+
+        Who reads slowly takes of them too: a stream holds a place that others wait for.
+        """
+        spent_s = self._clock.elapsed_s() - began_s
+        if not is_begun:
+            return self._call_s - spent_s, f"no answer in {self._call_s:g} seconds"
+        stall_s = min(limits.MODEL_STALL_S, self._call_s)
+        whole_s = self._call_s * limits.MODEL_STREAM_TIMES
+        if whole_s - spent_s < stall_s:
+            return whole_s - spent_s, f"no end in {whole_s:g} seconds"
+        return stall_s, f"nothing more in {stall_s:g} seconds"
+
+    async def _opened(self, question: Question, began_s: float) -> httpx.Response:
         """The beginning of a stream, in the strictest form that the endpoint knows."""
         known = _FORMATS.index(self._format)
         forms = [
@@ -329,49 +341,17 @@ class Model:
             # What is compressed waits for more of it.
             headers = {"Accept-Encoding": "identity"}
             request = self._client.build_request("POST", self._url, json=body, headers=headers)
-            with patience.counted():
-                async with self._reached(patience.first_s()):
-                    response = await self._client.send(request, stream=True)
-                    if response.status_code == 200:
-                        self._streamed = form
-                        return response
-                    try:
-                        content = await _content(response)
-                    finally:
-                        await response.aclose()
+            async with self._reached(*self._left(began_s, is_begun=False)):
+                response = await self._client.send(request, stream=True)
+                if response.status_code == 200:
+                    self._streamed = form
+                    return response
+                async with aclosing(response):
+                    content = await _content(response)
             if response.status_code not in _NO_FORMAT or form == forms[-1]:
                 retry_after = response.headers.get("retry-after")
                 raise self._refused(response.status_code, content, retry_after)
         raise AssertionError("the last form answers or fails")
-
-
-class _Patience:
-    """How long a stream is waited for; what its reader takes between two pieces is not counted."""
-
-    def __init__(self, clock: Clock, call_s: float) -> None:
-        self._clock = clock
-        self._call_s = call_s
-        self._waited_s = 0.0
-
-    @contextmanager
-    def counted(self) -> Iterator[None]:
-        """What is done here is waiting."""
-        began_s = self._clock.elapsed_s()
-        try:
-            yield
-        finally:
-            self._waited_s += self._clock.elapsed_s() - began_s
-
-    def first_s(self) -> float:
-        """Seconds until the first word must be there."""
-        return max(0.0, self._call_s - self._waited_s)
-
-    def left_s(self, hearing: Hearing) -> float:
-        """Seconds until the next bytes must be there."""
-        if not hearing.has_words:
-            return self.first_s()
-        whole_s = self._call_s * limits.MODEL_STREAM_TIMES - self._waited_s
-        return max(0.0, min(limits.MODEL_STALL_S, self._call_s, whole_s))
 
 
 # ── words out, words in ──────────────────────────────────────────────────────────────────────

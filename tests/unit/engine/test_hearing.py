@@ -1,5 +1,6 @@
 """Are a model's words the same wherever its stream is cut, and is nothing lost in silence?"""
 
+import contextlib
 import json
 import re
 from itertools import pairwise
@@ -135,10 +136,11 @@ def test_comments_and_other_lines_are_nothing():
 
 
 def test_data_over_several_lines():
-    """They belong together."""
+    """They belong together, also when the end of a line is cut in two."""
     lines = event('{"answer": "yes"}').replace(b'"choices"', b'\ndata: "choices"')
 
     assert "yes" == heard(lines)[0]
+    assert "yes" == heard(*bytes_of(lines.replace(b"\n", b"\r\n")))[0]
 
 
 def test_a_stream_may_end_without_saying_so():
@@ -165,6 +167,7 @@ BROKEN = {
     "no JSON": (event("I cannot do that"), "no JSON object"),
     "a refusal": (b'data: {"choices": [{"delta": {"refusal": "no"}}]}\n\n', "refused"),
     "broken off": (BEGUN, "broke off"),
+    "words after the end": (BEGUN + b"data: [DONE]\n\n" + event('seats"}'), "broke off"),
     "cut off": (BEGUN + event(finish_reason="length"), "cut off"),
     "no JSON in an event": (BEGUN + b"data: {oops\n\n" + event('seats"}'), "not what"),
     "no text in an event": (BEGUN + b'data: {"a": "\xff"}\n\n' + event('seats"}'), "not what"),
@@ -179,7 +182,8 @@ BROKEN = {
     "half a character": (event('{"answer": "\\ud83d"}'), "half"),
     "half and something": (event('{"answer": "\\ud83dx"}'), "half"),
     "the other half": (event('{"answer": "\\ude00"}'), "half"),
-    "far too long": (event('{"answer": "' + "x" * limits.MODEL_ANSWER_BYTES_MAX), "bytes"),
+    "far too long": (streamed('{"answer": "' + "x" * limits.MODEL_ANSWER_BYTES_MAX, 999), "bytes"),
+    "an event without end": (b"data: x\n" * (limits.MODEL_ANSWER_BYTES_MAX + 1), "bytes"),
     "a line without end": (b"data: " + b"x" * limits.MODEL_ANSWER_BYTES_MAX, "bytes"),
     "comments for ever": (b": \n" * (limits.MODEL_STREAM_BYTES_MAX // 3 + 1), "bytes"),
 }
@@ -193,6 +197,41 @@ def test_what_is_not_understood_is_not_skipped(case):
         heard(stream)
 
     assert "unusable" == failed.value.kind
+
+
+fragments = st.sampled_from(
+    [
+        b"data: ",
+        b"\n\n",
+        b"\r",
+        BEGUN,
+        event('"}'),
+        event("\\"),
+        b"data: [DONE]",
+        b'{"choices":',
+        b"[",
+    ]
+)
+
+
+@given(st.lists(st.binary(max_size=9) | fragments, max_size=20))
+def test_whatever_comes_is_an_answer_or_none(pieces):
+    """No bytes break anything but the answer, and a whole answer has the words that were said."""
+    hearing = Hearing("answer")
+    with contextlib.suppress(Unheard):
+        words = "".join([*map(hearing.feed, pieces), hearing.end()])
+        if hearing.body is None:
+            assert words == hearing.value(Words).answer
+
+
+@pytest.mark.parametrize("value", ['["no"]', '{"answer": "no"}', "null", "true"])
+def test_only_a_string_is_said(value):
+    """What is no answer is seen before a word of it has left."""
+    hearing = Hearing("answer")
+
+    assert "" == hearing.feed(streamed(f'{{"answer": {value}}}'))
+    with pytest.raises(Unheard):
+        hearing.value(Words)
 
 
 @pytest.mark.parametrize(
@@ -228,6 +267,7 @@ def let_out(markers, *pieces):
 @given(marked, places)
 @example("[[77]1]", [3])
 @example("[[77]88]", [])
+@example("\n [77] 200 seats \n", [2, 7])
 def test_no_other_marker_leaves(text, cuts):
     """Not in pieces either, nor one that taking out another would have made."""
     whole = text

@@ -390,6 +390,7 @@ async def test_a_stream_has_an_end(endpoint, llm, model):
     said, failed = await break_off(model(call_s=0.5))
 
     assert ("x", "away") == (said[:1], failed.kind)
+    assert "no end" in failed.reason
 
 
 async def test_a_whole_answer_does_not_wait_for_its_bill(endpoint, llm, model):
