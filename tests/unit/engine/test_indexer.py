@@ -162,21 +162,31 @@ async def test_records_are_found_as_they_are_known_last(rig, tmp_path):
         assert known_from[:1] == block.recorded_us.tolist()
 
 
-@pytest.mark.parametrize("near, apart_s, found", [(1024, 0.0, 1), (1, 0.0, 0), (1024, 0.1, 0)])
-async def test_found_before_it_has_caught_up(rig, tmp_path, monkeypatch, near, apart_s, found):
-    """Who is a little behind commits now and then; who is far behind catches up first."""
-    monkeypatch.setattr(limits, "INDEX_NEAR_ENTRIES", near)
-    monkeypatch.setattr(limits, "INDEX_COMMIT_S", apart_s)
+@pytest.mark.parametrize("behind, since_s, due", [(1, 0.2, True), (1, 0.05, False), (0, 0, True)])
+async def test_found_before_it_has_caught_up(rig, tmp_path, behind, since_s, due):
+    """Who is a little behind commits now and then, and who has caught up at once."""
     async with rig.Site(projection(), index=tmp_path) as site:
         engine = await site.open()
-        more = [f"note {number}" for number in range(limits.INDEX_ENTRIES_MAX + 8)]
-        said = await told(site, rig, "Anna moved to Berlin", *more)
-        engine.indexer.step()
-        early = words(engine, "berlin")
-        await site.index_all()
+        await told(site, rig, "Anna moved to Berlin", "Ben stayed")
+        generation = engine.indexer._reader()
+        generation.text_cursor = 2 - behind
+        engine.indexer._committed_s = site.clock.elapsed_s() - since_s
 
-        assert found == len(early)
-        same_as_views(engine, said)
+        assert due == engine.indexer._is_due(generation)
+
+
+async def test_who_is_far_behind_catches_up_first(rig, tmp_path):
+    """Then larger commits are sooner done, however long ago the last one was."""
+    async with rig.Site(projection(), index=tmp_path) as site:
+        engine = await site.open()
+        await told(site, rig, *(f"{number}" for number in range(10)))
+        generation = engine.indexer._reader()
+        generation.text_cursor = 10 - limits.INDEX_NEAR_ENTRIES - 1
+        engine.indexer._committed_s = -3600.0
+
+        assert not engine.indexer._is_due(generation)
+        generation.text_cursor += 1
+        assert engine.indexer._is_due(generation)
 
 
 async def test_a_record_that_reads_as_it_did_is_not_indexed_again(rig, tmp_path):
