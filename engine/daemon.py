@@ -39,6 +39,7 @@ from schemas.lifecycle import STAGE_ORDER
 FAMILIES = ("feed",)
 _DIRECTIVE: Final = KINDS[Directive]
 _IDLE_S: Final = 0.5
+_LOOK_S: Final = 0.1
 EntryOf = Callable[[Row], Entry]
 Parker = Callable[[Entry, ProjectorFailed, int], None]
 Failed = ProjectorFailed | None
@@ -147,10 +148,7 @@ class Daemon:
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
-            # When nothing happened lately the first entry does not wait.
-            rest_s = self._batch_ended_s + self._rest_s - self.clock.elapsed_s()
-            if rest_s > 0:
-                self._rest(rest_s)
+            self._rest()
             meter, written = self._meter(), self._log.written
             began = meter()
             try:
@@ -166,28 +164,43 @@ class Daemon:
             self._rest_s = self._pace.rest_s(
                 worked_s,
                 is_busy=self._log.written != written,
-                is_behind=self._log.written - self.unit.cursor > self._batch_entries,
+                behind=self._log.written - self.unit.cursor,
             )
             if not moved:
                 self._wake.wait(_IDLE_S)
 
     def _meter(self) -> Callable[[], float]:
-        """What a batch takes of the interpreter; who waits for another process takes nothing."""
+        """What a batch takes of the interpreter; who waits for another process takes nothing.
+
+        In a rush what that process takes is counted as well: the processor is what is short.
+        """
         is_beside = self.beside is not None and self.beside.is_at_work
-        return self._own_cpu_s if is_beside else self.clock.elapsed_s
+        is_own = is_beside and not self._pace.is_pressed
+        return self._own_cpu_s if is_own else self.clock.elapsed_s
 
     def _own_cpu_s(self) -> float:
         return self.clock.thread_cpu_s(threading.get_ident()) or 0.0
 
-    def _rest(self, rest_s: float) -> None:
-        """Leave the interpreter to the event loop, and see what it does with it."""
+    def _rest(self) -> None:
+        """Leave the interpreter to the event loop, as long as it has use for it.
+
+        When nothing happened lately the first entry does not wait.
+        """
+        rest_s = self._batch_ended_s + self._rest_s - self.clock.elapsed_s()
+        while rest_s > 0 and not self._stopping.is_set():
+            self._look(min(rest_s, _LOOK_S))
+            # A rush that is over is over: nobody waits for the rest of it.
+            rest_s = rest_s - _LOOK_S if self._pace.is_pressed else 0.0
+
+    def _look(self, rest_s: float) -> None:
+        """See what the event loop does with all of the interpreter."""
         began, before = self.clock.elapsed_s(), self._loop_cpu_s()
         self._stopping.wait(rest_s)
         after, rested_s = self._loop_cpu_s(), self.clock.elapsed_s() - began
         if before is None or after is None or rested_s <= 0:
-            self._pace.saw(None)
+            self._pace.saw(None, rested_s)
         else:
-            self._pace.saw((after - before) / rested_s)
+            self._pace.saw((after - before) / rested_s, rested_s)
 
     def _loop_cpu_s(self) -> float | None:
         return None if self._loop_thread is None else self.clock.thread_cpu_s(self._loop_thread)

@@ -246,6 +246,10 @@ PROJECT_BYTES_MAX: Final = 4 * MIB
 PROJECT_MS_MAX: Final = 50
 """One batch of the daemon, by count, payload bytes and time, whichever comes first."""
 
+RUSH_ENTRIES_MAX: Final = 50_000
+"""Entries that projection may fall behind a rush of posts before it takes its share of the
+processor again: about a minute of catching up."""
+
 FOLD_BESIDE_ENTRIES: Final = 512
 """A backlog worth another process: half a second of folding, which is what starting one costs."""
 

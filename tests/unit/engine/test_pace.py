@@ -5,12 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.pace import Pace
+from schemas import limits
 
 WORKED_S = 0.05
+LOOK_S = 0.03
 
 
-def rest(pace, *, is_busy=True, is_behind=True):
-    return pace.rest_s(WORKED_S, is_busy=is_busy, is_behind=is_behind)
+def rest(pace, *, is_busy=True, behind=1000):
+    return pace.rest_s(WORKED_S, is_busy=is_busy, behind=behind)
 
 
 def test_a_busy_loop_gets_most_of_the_interpreter():
@@ -18,7 +20,7 @@ def test_a_busy_loop_gets_most_of_the_interpreter():
     pace = Pace()
     rests = []
     for _ in range(8):
-        pace.saw(0.95)
+        pace.saw(0.95, LOOK_S)
         rests.append(rest(pace))
 
     assert sorted(rests) == rests
@@ -30,47 +32,87 @@ def test_a_loop_at_ease_gives_it_back():
     """When the loop has little to do each gets half again: readers compute, too."""
     pace = Pace()
     for _ in range(8):
-        pace.saw(0.95)
+        pace.saw(0.95, LOOK_S)
     pressed = rest(pace)
     for _ in range(8):
-        pace.saw(0.1)
+        pace.saw(0.1, LOOK_S)
 
     assert rest(pace) == WORKED_S < pressed
 
 
-def test_in_between_nothing_changes():
-    """Neither pressed nor at ease: the rests stay as they are, and do not swing."""
+def test_a_rush_that_is_over_is_over():
+    """One look at a loop at ease is enough; nobody waits for what was a rush."""
     pace = Pace()
-    for share in (0.95, 0.95, 0.95):
-        pace.saw(share)
+    for _ in range(8):
+        pace.saw(0.95, LOOK_S)
+    assert pace.is_pressed
+    pace.saw(0.1, LOOK_S)
+
+    assert not pace.is_pressed
+    assert rest(pace) == WORKED_S
+
+
+def test_a_rush_that_does_not_end_is_none():
+    """Who is far behind takes its share again, however busy the loop is."""
+    pace = Pace()
+    for _ in range(8):
+        pace.saw(0.95, LOOK_S)
+    near, far = limits.RUSH_ENTRIES_MAX, limits.RUSH_ENTRIES_MAX + 1
+
+    assert rest(pace, behind=far) < rest(pace, behind=near) / 4
+
+
+def test_a_glance_between_two_requests_changes_nothing():
+    """A rush has its gaps: only a long look at a loop at ease ends it."""
+    pace = Pace()
+    for _ in range(8):
+        pace.saw(0.95, LOOK_S)
     before = rest(pace)
-    pace.saw(0.45)
+    for _ in range(3):
+        pace.saw(0.0, LOOK_S / 10)
 
     assert before == rest(pace)
+    pace.saw(0.0, LOOK_S)
+    assert rest(pace) == WORKED_S
+
+
+def test_in_between_a_rush_does_not_linger_on():
+    """Neither pressed nor at ease: projection has its fifth, and that does not swing."""
+    pace = Pace()
+    for share in (0.95, 0.95, 0.95, 0.95):
+        pace.saw(share, LOOK_S)
+    before = rest(pace)
+    pace.saw(0.45, LOOK_S)
+    after = rest(pace)
+    pace.saw(0.5, LOOK_S)
+
+    assert 4 * WORKED_S == after < before
+    assert after == rest(pace)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.95])
 def test_a_backlog_nobody_adds_to_is_worked_off_without_a_rest(share):
     """A rebuild with nobody posting does not rest: its batches are full anyway."""
     pace = Pace()
-    pace.saw(share)
+    pace.saw(share, LOOK_S)
 
-    assert rest(pace, is_busy=False, is_behind=True) == 0
+    assert rest(pace, is_busy=False) == 0
 
 
 def test_where_nobody_can_tell_it_rests_as_long_as_it_worked():
     """Without a clock for the loop's thread, each gets half."""
     pace = Pace()
-    pace.saw(None)
+    pace.saw(None, LOOK_S)
 
     assert rest(pace) == WORKED_S
 
 
 @given(st.lists(st.floats(0, 1.2) | st.none()), st.floats(0, 10))
 def test_the_rest_is_bounded(shares, worked_s):
-    """Whatever was seen, projection gets at least a fifth of the time."""
+    """Whatever was seen, projection gets a part of the time, and a fifth when it is far behind."""
     pace = Pace()
     for share in shares:
-        pace.saw(share)
+        pace.saw(share, LOOK_S)
 
-    assert pace.rest_s(worked_s, is_busy=True, is_behind=False) <= max(0.01, 4 * worked_s)
+    assert pace.rest_s(worked_s, is_busy=True, behind=0) <= min(max(0.01, 32 * worked_s), 2)
+    assert pace.rest_s(worked_s, is_busy=True, behind=10**6) <= max(0.01, 4 * worked_s)
