@@ -217,10 +217,11 @@ async def _asked(engine: "Engine", model: Model, request: AnswerRequest, kept: K
     question = _question(engine, request, kept, proof)
     began = engine.clock.elapsed_s()
     found = await model.ask(question, _Words)
-    text = MARKER.sub(lambda m: m[0] if m[0] in proof else "", found.value.answer).strip()
+    gate = Gate(proof if request.cite_sources else ())
+    text = gate.feed(found.value.answer) + gate.end()
     return Said(
-        text=text if request.cite_sources else MARKER.sub("", text),
-        citations=_supports(proof, text) if request.cite_sources else [],
+        text=text,
+        citations=_supports(proof, text),
         is_known=found.value.known,
         method="model",
         model=model.name,
