@@ -17,7 +17,7 @@ _TIMES_FAR: Final = 4.0
 _TIMES_MAX: Final = 32.0
 _PRESSED: Final = 0.6
 _AT_EASE: Final = 0.3
-_LOOK_S: Final = 0.03
+_LOOK_S: Final = 0.1
 
 
 class Pace:
@@ -30,7 +30,8 @@ class Pace:
     def saw(self, share: float | None, looked_s: float) -> None:
         """What part of so many seconds the event loop computed; None when nobody can tell.
 
-        A short look may fall between two requests of a rush: it counts for little.
+        A short look may fall between two requests of a rush, or into one large request: it counts
+        for little, and a rush is one after about a second.
         """
         if share is None:
             self._times = _TIMES_MIN

@@ -8,7 +8,7 @@ from engine.pace import Pace
 from schemas import limits
 
 WORKED_S = 0.05
-LOOK_S = 0.03
+LOOK_S = 0.1
 
 
 def rest(pace, *, is_busy=True, behind=1000):
