@@ -14,7 +14,7 @@ from engine.announcer import Announcer
 from engine.beside import Beside, Stretch
 from engine.clock import Clock
 from engine.folding import Folded, Step, fold_entry
-from engine.pace import Pace
+from engine.pace import LOOK_S, Pace
 from engine.state.kv import KV, Batch, StoreError
 from engine.state.log import KvLog, Row
 from engine.state.views import Unit, build_request, packed
@@ -39,7 +39,6 @@ from schemas.lifecycle import STAGE_ORDER
 FAMILIES = ("feed",)
 _DIRECTIVE: Final = KINDS[Directive]
 _IDLE_S: Final = 0.5
-_LOOK_S: Final = 0.1
 EntryOf = Callable[[Row], Entry]
 Parker = Callable[[Entry, ProjectorFailed, int], None]
 Failed = ProjectorFailed | None
@@ -188,9 +187,9 @@ class Daemon:
         """
         rest_s = self._batch_ended_s + self._rest_s - self.clock.elapsed_s()
         while rest_s > 0 and not self._stopping.is_set():
-            self._look(min(rest_s, _LOOK_S))
+            self._look(min(rest_s, LOOK_S))
             # A rush that is over is over: nobody waits for the rest of it.
-            rest_s = rest_s - _LOOK_S if self._pace.is_pressed else 0.0
+            rest_s = rest_s - LOOK_S if self._pace.is_pressed else 0.0
 
     def _look(self, rest_s: float) -> None:
         """See what the event loop does with all of the interpreter."""

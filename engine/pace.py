@@ -17,7 +17,8 @@ _TIMES_FAR: Final = 4.0
 _TIMES_MAX: Final = 32.0
 _PRESSED: Final = 0.6
 _AT_EASE: Final = 0.3
-_LOOK_S: Final = 0.1
+LOOK_S: Final = 0.1
+"""Seconds after which what the loop does is clear."""
 
 
 class Pace:
@@ -36,7 +37,7 @@ class Pace:
         if share is None:
             self._times = _TIMES_MIN
             return
-        weight = min(1.0, looked_s / _LOOK_S)
+        weight = min(1.0, looked_s / LOOK_S)
         self._share += weight * (share - self._share)
         if self._share > _PRESSED:
             self._times = min(self._times * 2, _TIMES_MAX)

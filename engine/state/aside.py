@@ -1,7 +1,7 @@
 """How urgent is what libraries do behind our back?  Less than whoever waits for an answer.
 
 RocksDB compacts and tantivy merges in threads of their own, which never hold the interpreter and
-are never waited for. On a busy machine they would take the processor from a thread that does hold
+are seldom waited for. On a busy machine they would take the processor from a thread that does hold
 it, and everybody who posts or asks would wait for a compaction. A thread inherits its urgency from
 the one that starts it: so the libraries are told to start theirs from one that stands aside.
 """
@@ -22,7 +22,10 @@ Value = TypeVar("Value")
 def stand_aside() -> None:
     """Lower the urgency of the calling thread, and of those it will start; for good."""
     if sys.platform == "linux":  # elsewhere a thread is as urgent as its process
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICER)
+        thread = threading.get_native_id()
+        # Who was started with less urgency than this may not take more.
+        nice = max(NICER, os.getpriority(os.PRIO_PROCESS, thread))
+        os.setpriority(os.PRIO_PROCESS, thread, nice)
 
 
 def helper(count: int, name: str) -> ThreadPoolExecutor:

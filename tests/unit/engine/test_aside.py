@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="a thread has an urgency of its own on Linux only"
 )
 
+ROOT = Path(__file__).parents[3]
 WORKS = """
 import os, sys
 from pathlib import Path
@@ -54,6 +55,15 @@ def test_a_thread_started_aside_stands_aside_as_well():
     assert before == urgency()
 
 
+def test_who_is_less_urgent_already_stays_so():
+    """A server that an operator made nicer than that takes nothing back: it may not."""
+    script = "from engine.state.aside import aside; import os; print(aside(lambda: os.nice(0)))"
+    command = ["nice", "-n", str(NICER + 5), sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert min(19, urgency() + NICER + 5) == int(done.stdout)
+
+
 def test_what_fails_aside_fails_here():
     """The error is the caller's."""
     with pytest.raises(ZeroDivisionError):
@@ -62,9 +72,8 @@ def test_what_fails_aside_fails_here():
 
 def test_compactions_and_merges_stand_aside(tmp_path):
     """Threads that RocksDB and tantivy start are less urgent than those of Python."""
-    root = Path(__file__).parents[3]
     command = [sys.executable, "-c", WORKS, str(tmp_path)]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     lines = [line.split(" ", 1) for line in done.stdout.splitlines()]
     theirs = {name: int(nice) for nice, name in lines if not name.startswith(("python", "text-"))}
     background = {

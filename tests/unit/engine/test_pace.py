@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.pace import Pace
+from engine.pace import LOOK_S, Pace
 from schemas import limits
 
 WORKED_S = 0.05
-LOOK_S = 0.1
 
 
 def rest(pace, *, is_busy=True, behind=1000):
