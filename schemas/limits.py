@@ -237,7 +237,11 @@ BALLAST_BYTES: Final = 64 * MIB
 """A file to delete when the disk is full: RocksDB needs room to open."""
 
 DISK_LOW_WATER_BYTES: Final = 256 * MIB
-"""Free space below which writes stop: a store that has filled its disk does not reopen."""
+"""Free space below which writes stop: a store that has filled its disk does not reopen.
+
+Opening writes what the store's own log holds (128 MiB at most) into tables before it lets go of
+it; the rest is for projection and indexes, which finish what is acknowledged.
+"""
 
 # ── Projection ───────────────────────────────────────────────────────────────────────────────
 
