@@ -290,7 +290,7 @@ def _event_of(entry: Entry) -> str:
 
 ENTITIES = Projector(
     name="entities",
-    version=1,
+    version=2,
     tables={"entities": EntityRow, "entity_names": Meaning, "entities_named": Named},
     project=project,
 )

@@ -40,5 +40,5 @@ def _is_wanted(envelope: Envelope) -> bool:
     return asked is None or asked.extract is UNSET or "episodes" in asked.extract
 
 
-EPISODES = Projector(name="episodes", version=1, tables=TABLES, project=project)
+EPISODES = Projector(name="episodes", version=2, tables=TABLES, project=project)
 SEALS = Projector(name="seals", version=1, tables={}, project=seal)

@@ -11,6 +11,7 @@ from projectors.text.frames import tell
 from projectors.text.grammar import Complement, Grammar
 from projectors.text.lexicon import ATTRIBUTES, KIN, KIN_NAMES, STATUSES
 from projectors.text.phrases import Verb
+from projectors.text.replies import is_news
 from projectors.text.scene import Clause, Scene
 from projectors.text.stems import singular, word_set
 from projectors.text.tokens import MARK, Tokens
@@ -32,7 +33,7 @@ from projectors.text.words import (
 
 _SAYING: Final = word_set(
     "say tell mention claim report announce insist swear argue admit explain suggest confirm write"
-    " text warn state reckon promise"
+    " text warn state reckon promise reply answer respond"
 )
 _HEARING: Final = word_set("hear read")
 _THINKING: Final = word_set("think guess believe suppose assume reckon feel suspect figure")
@@ -46,13 +47,14 @@ _SKIPPED: Final = word_set(
     " what how why whether as once"
 )
 _LINKS: Final = word_set("because although though while since cause cuz whereas even")
+_SHOWING: Final = word_set("there below above")
 _OPENING: Final = (
-    HEDGES | REPORTS | _SKIPPED | ADVERBS | COORDINATORS | INTERJECTIONS | _LINKS | {"there"}
+    HEDGES | REPORTS | _SKIPPED | ADVERBS | COORDINATORS | INTERJECTIONS | _LINKS | _SHOWING
 ) - (AUXILIARIES | {"seems"})
 """Words that may stand before a clause and are no part of it."""
 
 _GENERAL: Final = word_set("are were have can do make like")
-_HEARERS: Final = word_set("me us him her them you")
+_HEARERS: Final = word_set("me us him her them you earlier")
 _REMARKS: Final = word_set(
     "reminder experience bond time way chance challenge ride feeling honor honour joy moment treat"
     " decision memory blessing bummer shame pleasure relief journey thing day night lot bit"
@@ -117,7 +119,7 @@ class Sentence:
     def _preamble(self) -> int:
         """Words at the head of a sentence that say how all of it is meant; where it goes on."""
         low = self.grammar.low
-        me = self.scene.speakers.me
+        me = None if self.scene.speakers.serves else self.scene.speakers.me
         if me is not None and "me" in low and not _REACHING.isdisjoint(low):
             self._contact(me, low)
         if low[0] not in PREAMBLES:
@@ -172,7 +174,7 @@ class Sentence:
             ):
                 k = self._skip(k)
                 continue
-            elif word == "there" and k + 1 < n and low[k + 1] in AUXILIARIES:
+            elif word in _SHOWING and k + 1 < n and low[k + 1] in AUXILIARIES:
                 return self._boundary(k + 2)
             elif word[0] in "$€£+":
                 break
@@ -319,6 +321,8 @@ class Sentence:
         """`Setbacks are …`, `Running helps …`: said of no one thing."""
         low, words = self.grammar.low, self.grammar.words
         first = low[k]
+        if first in {"a", "an"} and self.scene.speakers.serves:
+            return True
         known = FORMS.get(first)
         is_doing = first.endswith("ing") and (known is None or known[1] == ING) and len(first) > 5
         if (is_doing and words[k].islower()) or first in {"these", "those"}:
@@ -417,7 +421,7 @@ class Sentence:
             return 0
         k = verb.end
         hearers = _HEARERS if verb.lemma in _SAYING else _NO_HEARERS
-        while k < n and (low[k] in hearers or low[k][0] == MARK):
+        while k < n and (low[k] in hearers or low[k] in ADVERBS or low[k][0] == MARK):
             k += 1
         has_that = k < n and low[k] == "that"
         start = k + 1 if has_that else k
@@ -432,12 +436,14 @@ class Sentence:
             return start
         if verb.lemma in _HEARING or verb.lemma in _SAYING or not is_mine:
             self.source = subject or Mention(text="someone", kind="person")
-            if is_mine and verb.lemma in _SAYING:
+            is_restated = subject is not None and subject == self.scene.speakers.you
+            if (is_mine or is_restated) and verb.lemma in _SAYING:
                 self.source = None
             elif is_mine:
                 self.source = Mention(text="someone", kind="person")
             return start
-        if verb.lemma in {"think", "believe", "feel"} and subject is not None:
+        has_opinion = subject is not None and not self.scene.speakers.serves
+        if verb.lemma in {"think", "believe", "feel"} and subject is not None and has_opinion:
             self._opinion(verb, subject, start)
         self.hedged = True
         return start
@@ -455,7 +461,7 @@ class Sentence:
         self.scene.add(clause, "thinks", Value(datatype="string", value=words))
 
     def _told(self, verb: Verb) -> int:
-        grammar, scene = self.grammar, self.scene
+        grammar = self.grammar
         subject = self.subjects[0]
         wrapped = self._wrapped(verb, subject)
         if wrapped:
@@ -471,7 +477,7 @@ class Sentence:
             clause.hedged = verb.hedged or self.hedged
             clause.source, clause.corrects = self.source, self.corrects
             clause.weight = self.weight
-            tell(scene, clause)
+            self._tell(clause)
         grammar.marks.clear()
         self.pending.clear()
         self.verb = verb
@@ -479,6 +485,14 @@ class Sentence:
         if rest.is_relative:
             return self._boundary(rest.end + 1)
         return max(rest.end, verb.end)
+
+    def _tell(self, clause: Clause) -> None:
+        """What the clause asserts; of an assistant's, what is more than service."""
+        found, speakers = self.scene.found, self.scene.speakers
+        known = len(found)
+        tell(self.scene, clause)
+        if speakers.serves:
+            found[known:] = [one for one in found[known:] if is_news(one, clause, speakers)]
 
     def _remember(self, verb: Verb, rest: Complement) -> None:
         """Whom `she` may mean next: somebody's kin among the objects."""

@@ -98,7 +98,7 @@ def _tell_attribute(scene: Scene, clause: Clause, about: tuple[str, str], k: int
         spans = [rest.gerund]
     words = what.split()
     head = singular(words[-1])
-    if words[0] in {"all-time", "absolute", "personal"}:
+    if words[0] in _OF_NO_MATTER and len(words) > 1:
         words = words[1:]
     if words[0] in {"favourite", "favorite"} and len(words) > 1:
         name = "favourite_" + "_".join(words[1:])
@@ -108,7 +108,7 @@ def _tell_attribute(scene: Scene, clause: Clause, about: tuple[str, str], k: int
     if what == "name" and "'s " in owner_name:
         _tell_name(scene, clause, owner_name, spans)
         return
-    predicate = ATTRIBUTES.get(what)
+    predicate = ATTRIBUTES.get(" ".join(words))
     if predicate is not None:
         _tell_known(scene, clause, owner, predicate, k)
         return
@@ -120,6 +120,10 @@ def _tell_attribute(scene: Scene, clause: Clause, about: tuple[str, str], k: int
         return
     if k < grammar.n:
         _tell_state(scene, clause, k)
+
+
+_OF_NO_MATTER: Final = word_set("all-time absolute personal new current present main own")
+"""`my new number` is my number: what is told last stands."""
 
 
 def _owner(scene: Scene, name: str) -> Mention:
@@ -211,7 +215,8 @@ def _said(scene: Scene, clause: Clause, k: int) -> Value | None:
 
 def _tell_date(scene: Scene, clause: Clause) -> None:
     """`the launch is on 3 June`: the time is what is told."""
-    said = when(clause.tokens, clause.times, scene.anchor, ahead=clause.verb.tense != "past")
+    is_ahead = clause.verb.tense != "past" or clause.verb.passive
+    said = when(clause.tokens, clause.times, scene.anchor, ahead=is_ahead)
     if said is None or said.interval.start is None or said.role != "at":
         return
     clause.times = []
@@ -529,7 +534,7 @@ def _tell_quality(scene: Scene, clause: Clause, span: Span) -> None:
     clause.weight = min(clause.weight, 0.75)
     known = FORMS.get(first)
     is_participle = known is not None and bool(known[1] & PART)
-    if first == "scheduled" and clause.times:
+    if first in _DATED and clause.times and (first == "scheduled" or "to" in low[span[0] :]):
         _tell_date(scene, clause)
         return
     if first in {"called", "named"} and span[1] - span[0] > 1:
@@ -552,6 +557,9 @@ def _tell_quality(scene: Scene, clause: Clause, span: Span) -> None:
         clause, name, Value(datatype="string", value=words), kind="event" if is_past else "state"
     )
 
+
+_DATED: Final = word_set("scheduled rescheduled moved pushed postponed")
+"""What is done to a thing by giving it another day."""
 
 _EMPTY_QUALITIES: Final = word_set(
     "true false different same possible important necessary easy hard"

@@ -51,7 +51,7 @@ def statements(
         if _is_dull(sentence, speakers) or len(scene.found) >= limits.CANDIDATES_MAX:
             continue
         tokens = read(sentence, anchor)
-        if _may_assert(tokens):
+        if _may_assert(tokens) and not (speakers.serves and _is_instance(tokens)):
             Sentence(scene, tokens, weight).tell()
     return scene.once()
 
@@ -77,6 +77,14 @@ _REMARKING: Final = word_set(
     There's There Can't Don't
     """
 )
+
+
+def _is_instance(tokens: Tokens) -> bool:
+    """Whether a sentence only shows what something would be like: `for example, you …`."""
+    return not _INSTANCES.isdisjoint(tokens.low)
+
+
+_INSTANCES: Final = word_set("example instance e.g eg")
 
 
 def _may_assert(tokens: Tokens) -> bool:

@@ -12,11 +12,15 @@ _MACHINES = frozenset({"agent", "service", "system"})
 
 
 class Speakers(msgspec.Struct, frozen=True):
-    """The ones a text's pronouns and its `the user` mean; None when nobody can tell."""
+    """The ones a text's pronouns and its `the user` mean; None when nobody can tell.
+
+    `serves` says that I is an assistant, most of whose words are service (`replies`).
+    """
 
     me: Mention | None
     you: Mention | None
     user: Mention | None = None
+    serves: bool = False
 
 
 def speakers_of(envelope: Envelope, caller: str) -> Speakers:
@@ -45,7 +49,7 @@ def _resolved(
     about = subject if subject is not None and subject != actor else None
     user = mention_of(about) if about else None
     if role in {"assistant", "tool"}:
-        return Speakers(mention_of(actor or caller), user, user)
+        return Speakers(mention_of(actor or caller), user, user, serves=role == "assistant")
     if role == "system":
         return Speakers(None, None)
     if is_text:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.extraction import PRECISION_MIN, RECALL_MIN, score
+from bench.extraction import PRECISION_MIN, RECALL_MIN, reaches, score
 from bench.labels import judge, labels
 
 SET = labels()
@@ -16,6 +16,12 @@ def test_bars(part):
 
     assert found.precision >= PRECISION_MIN
     assert found.recall >= RECALL_MIN
+
+
+@pytest.mark.parametrize("name", sorted({label.class_ for label in SET}))
+def test_bars_of_a_class(name):
+    """Every class reaches both bars by itself: a strong one does not hide a weak one."""
+    assert reaches(score([verdict for verdict in VERDICTS if verdict.label.class_ == name]))
 
 
 def test_what_tells_nothing_is_left_alone():

@@ -167,6 +167,59 @@ def test_assistant_speaks_of_its_user():
     assert (ALICE, "Rome") == (found.subject, found.object.text)
 
 
+HELPER = Speakers(
+    Mention(text="helper", kind="actor", actor="agent:helper"), ALICE, ALICE, serves=True
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am a language model and my knowledge ends in 2024.",
+        "I like your plan, and I can send the invoice to Bolt.",
+        "I checked the dates and made a mistake.",
+        "You need a visa for India.",
+        "You might prefer the train.",
+        "You will receive a mail from Bolt.",
+        "First, you teach the dog to sit.",
+        "You press the button and choose a language.",
+        "You have a great memory.",
+        "You have several options.",
+        "A starter needs flour.",
+        "For example, you own a boat.",
+        "Below is a letter to Bolt.",
+    ],
+)
+def test_service_is_no_news(text):
+    """Of itself, and as advice, steps, praise or an example, an assistant tells nothing."""
+    assert [] == statements(text, HELPER, OBSERVED_AT)
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("You told me that you live in Rome.", [("alice", "lives_in", 0.9)]),
+        ("You said earlier that Eva works at Bolt.", [("Eva", "works_at", 0.9)]),
+        ("Eva said that you live in Rome.", [("alice", "lives_in", 0.5)]),
+        ("You open the shop every day.", [("alice", "opens", 0.85)]),
+        ("You will fly to Rome on Friday.", [("alice", "plans_to", 0.9)]),
+        ("I sent the invoice to Bolt.", [("helper", "sent", 0.85)]),
+    ],
+)
+def test_news_in_a_reply(text, expected):
+    """What its user told counts as the user's word; habits, dates and deeds that last are told."""
+    found = statements(text, HELPER, OBSERVED_AT)
+
+    assert expected == [(one.subject.text, one.predicate, one.confidence) for one in found]
+
+
+def test_others_may_speak_of_themselves():
+    """What is service in an assistant's mouth is news in a person's."""
+    (found,) = statements("I can translate letters.", Speakers(ALICE, None, ALICE), OBSERVED_AT)
+
+    assert (ALICE, "can") == (found.subject, found.predicate)
+
+
 # ── properties ───────────────────────────────────────────────────────────────────────────────
 
 _WORDS = sorted(
