@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from engine.attached import same_reading
 from engine.state.names import SCOPE
 from engine.temporal import Window, is_visible
 from projectors.beliefs.why import as_known as belief_as_known
-from projectors.episodes import compose, known
+from projectors.episodes import known
 from projectors.records import LAYERS
 from projectors.understanding.reading import as_known as concept_as_known
 from projectors.understanding.reading import unseen_range
@@ -77,14 +78,15 @@ def as_known(
         latest = get_latest(engine, tenant_no, "beliefs", raw)
         is_latest = latest is not None and latest.version == record.version
         held = engine.staged.get(tenant_no, "beliefs_held", raw) if is_latest else None
-        return belief_as_known(record, at, held)
+        return same_reading(record, belief_as_known(record, at, held))
     if isinstance(record, Concept):
-        return concept_as_known(record, _unseen(engine, tenant_no, record, at))
+        unseen = _unseen(engine, tenant_no, record, at)
+        return same_reading(record, concept_as_known(record, unseen))
     if not isinstance(record, Episode) or record.sealed:
         return record
     rows = engine.staged.scan(tenant_no, "episode_events", raw)
     members = known([member for _, member in rows], at)
-    return compose(record, members) if members else None
+    return engine.told.episode(record, members) if members else None
 
 
 def _unseen(engine: "Engine", tenant_no: int, concept: Concept, at: datetime) -> int:
@@ -134,7 +136,7 @@ def visible_version(
         return None
     if isinstance(latest, Belief):
         held = engine.staged.get(tenant_no, "beliefs_held", raw)
-        return belief_as_known(latest, _moment(latest, window), held)
+        return same_reading(latest, belief_as_known(latest, _moment(latest, window), held))
     return as_known(engine, tenant_no, raw, latest, _moment(latest, window))
 
 

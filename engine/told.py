@@ -1,5 +1,7 @@
 """Which events were read lately?  Experiences kept decoded for readers, until their words must go.
 
+And the open episodes that they make, which are put together for whoever reads one.
+
 An entry never changes but by losing its body, so a decoded event can be shown again. What does
 change around it, its back-pointers and whether it was cancelled, is not kept: `event_of` adds it.
 An event is kept only if nothing was erased since before it was read: when an erasure has written
@@ -12,10 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from engine.state.log import KvLog, Row
+from projectors.episodes import Member, compose
 from schemas import limits
 from schemas.entry import Entry
 from schemas.envelope import Actor, Envelope
-from schemas.layers import Event, EventContext
+from schemas.layers import Episode, Event, EventContext
 
 _OVERHEAD_BYTES: Final = 2048
 
@@ -23,6 +26,12 @@ _OVERHEAD_BYTES: Final = 2048
 class _Kept(NamedTuple):
     event: Event
     size: int
+
+
+class _Composed(NamedTuple):
+    opened: Episode
+    members: list[Member]
+    episode: Episode
 
 
 class Told:
@@ -40,6 +49,7 @@ class Told:
         self._lock = threading.Lock()
         self._kept: OrderedDict[int, _Kept] = OrderedDict()
         self._bytes = 0
+        self._episodes: dict[str, _Composed] = {}
         self._erasures = 0
         log.on_erased = self.clear
 
@@ -68,7 +78,22 @@ class Told:
         with self._lock:
             self._erasures += 1
             self._kept.clear()
+            self._episodes.clear()
             self._bytes = 0
+
+    def episode(self, opened: Episode, members: list[Member]) -> Episode:
+        """An open episode as its members make it; as long as they are the same, the same one."""
+        with self._lock:
+            erasures, kept = self._erasures, self._episodes.get(opened.id)
+        if kept is not None and kept.opened == opened and kept.members == members:
+            return kept.episode
+        episode = compose(opened, members)
+        with self._lock:
+            if erasures == self._erasures:
+                if len(self._episodes) >= limits.OPEN_EPISODES_KEPT_MAX:
+                    self._episodes.clear()
+                self._episodes[opened.id] = _Composed(opened, members, episode)
+        return episode
 
     def size_bytes(self) -> int:
         """About how much is kept."""

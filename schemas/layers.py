@@ -28,7 +28,7 @@ class EventContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     refers_to: list[dict[str, Any]] = []
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, weakref=True):
     """One memory event. Immutable; `content` is as it was submitted."""
 
     id: str
@@ -101,7 +101,7 @@ class CausalLink(msgspec.Struct, frozen=True, kw_only=True):
     role: CausalRole
 
 
-class Episode(msgspec.Struct, frozen=True, kw_only=True):
+class Episode(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """A bounded span of related events. Sealed at compress: then `events` never changes.
 
     `excluded` are those of its events that were cancelled after that; the rest of the record no
@@ -142,7 +142,7 @@ Cardinality = Literal["single", "multi"]
 Trust = Literal["high", "low"]
 
 
-class Fact(msgspec.Struct, frozen=True, kw_only=True):
+class Fact(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """A triple with both times. `version` counts what was ever known of it under this id.
 
     `cardinality` says whether its subject and predicate hold one value at a time or many; `kind`
@@ -260,7 +260,7 @@ class RevisionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     max_revisions_per_hour: int = 12
 
 
-class Belief(msgspec.Struct, frozen=True, kw_only=True):
+class Belief(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """A claim, how sure we are, and why.
 
     `supports` names the newest and heaviest of the `evidence_count` facts weighed. From `held_from`
@@ -334,7 +334,7 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
     vocabulary: str = "default"
 
 
-class Concept(msgspec.Struct, frozen=True, kw_only=True):
+class Concept(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """A node of the understanding. Its id stands for all its versions."""
 
     id: str

@@ -721,6 +721,10 @@ TOLD_BYTES_MAX: Final = 16 * MIB
 """Events kept decoded for readers, by the length of their bodies and 2 KB each: about the events of
 eight scopes of a thousand; beyond it those asked for the longest ago go."""
 
+OPEN_EPISODES_KEPT_MAX: Final = 512
+"""Open episodes kept as they were put together, some 10 KB each; beyond it the memory starts again.
+A recall shows a handful, and putting one together takes as long as finding ten facts."""
+
 PROBE_S_MAX: Final = 5.0
 """A health probe is never older than this."""
 

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from engine import policy, records
+from engine.attached import same_reading
 from engine.read import as_it_stands
 from engine.recall.candidates import Ranked
 from engine.recall.filters import admits
-from engine.recall.pack import UNMARKED, Marks, rests_on
+from engine.recall.pack import UNMARKED, Marks
 from engine.recall.plan import Plan
 from engine.recall.render import Thing
+from engine.recall.sheet import raw_event, rests_on, sheet_of
 from engine.recall.temporal import sees_event
 from engine.state.index import Block, Layer
 from engine.state.names import SCOPE
-from schemas import limits
 from schemas.caller import Caller
 from schemas.ids import PREFIXES, format_id, parse_id, uuid7_instant_us
 from schemas.layers import Belief, Concept, Episode, Event, Fact, Record
@@ -134,7 +135,9 @@ class Loader:
         engine, tenant_no = self._engine, self._tenant_no
         told = engine.told.read([one.offset for one in part])
         for one, submitted in zip(part, told, strict=True):
-            event = submitted and as_it_stands(engine, tenant_no, one.raw, submitted)
+            event = submitted and same_reading(
+                submitted, as_it_stands(engine, tenant_no, one.raw, submitted)
+            )
             if (
                 event is None
                 or event.excluded_from_recall
@@ -316,10 +319,12 @@ class Loader:
         if record.id in graph:
             return bool(graph[record.id])
         graph[record.id] = []  # it may cite itself only by mistake; then there is no way on
-        leads: list[str] = []
+        sheet = sheet_of(record)
+        is_open = sheet.events is not None and self._are_open(sheet.events)
+        leads: list[str] = list(sheet.cited) if is_open else []
         missing = 0
         readable = self._readable
-        for name in rests_on(record)[: limits.CITED_EVENTS_MAX]:
+        for name in () if is_open else sheet.cited:
             if name.startswith("evt_"):
                 if readable[name]:
                     leads.append(name)
@@ -340,9 +345,15 @@ class Loader:
             del graph[record.id]
         return bool(leads)
 
+    def _are_open(self, events: Sequence[bytes]) -> bool:
+        """Whether all of these can be read, as far as that is told at a glance."""
+        if self._without or self._plan.is_past:
+            return False
+        return any(all(map(block.rows.__contains__, events)) for block in self._open_blocks)
+
     def _reads(self, event_id: str) -> bool:
         """Whether an event is there, was known then, and may be read by the caller."""
-        engine, raw = self._engine, _raw_event(event_id)
+        engine, raw = self._engine, raw_event(event_id)
         if raw is None or event_id in self._without:
             return False
         if self._plan.is_past and uuid7_instant_us(raw) > self._known_us:
@@ -401,14 +412,6 @@ def _marked(
     if not (is_superseded or is_stale or is_low_trust):
         return UNMARKED
     return Marks((), is_superseded, is_stale, is_low_trust)
-
-
-def _raw_event(name: str) -> bytes | None:
-    """The sixteen bytes of an event's id; records cite many, and only what was written so."""
-    try:
-        return bytes.fromhex(name[4:].replace("-", ""))
-    except ValueError:
-        return None
 
 
 def _instant_us(name: str) -> int:

@@ -14,15 +14,13 @@ from engine.recall.render import (
     day,
     indented,
     line_of,
-    source_of,
-    trust_of,
-    when_of,
 )
 from engine.recall.select import Frame
+from engine.recall.sheet import sheet_of
 from engine.state.index import Embedder
 from schemas import limits
 from schemas.ids import parse_id
-from schemas.layers import Belief, Concept, Episode, Event, Fact
+from schemas.layers import Episode, Event, Fact
 from schemas.pack import Citation, Evidence, Item, LayerName, Layers
 
 Singular = Literal["event", "episode", "fact", "belief", "understanding"]
@@ -66,16 +64,16 @@ class Marks(msgspec.Struct, frozen=True, gc=False):
     is_stale: bool = False
     is_low_trust: bool = False
 
-    def names(self) -> list[str]:
+    def names(self) -> tuple[str, ...]:
         """The marks as a line says them."""
         if self is UNMARKED:
-            return []
+            return ()
         named = (
             ("superseded", self.is_superseded),
             ("stale", self.is_stale),
             ("low trust", self.is_low_trust),
         )
-        return [name for name, holds in named if holds]
+        return tuple(name for name, holds in named if holds)
 
 
 UNMARKED: Final = Marks()
@@ -163,6 +161,16 @@ def pricing_of(embedder: Embedder) -> Pricing:
     return found
 
 
+def whole_line(plan: Plan, thing: Thing, marks: Marks) -> str:
+    """The line an item has in a plan's rendering, with all of its words."""
+    sheet = sheet_of(thing)
+    place = (plan.shape.rendering, marks.names())
+    line = sheet.lines.get(place)
+    if line is None:
+        line = sheet.lines[place] = line_for(plan, thing, marks, sheet.words)
+    return line
+
+
 def line_for(plan: Plan, thing: Thing, marks: Marks, words: str) -> str:
     """The line an item has in a plan's rendering, with all of its words or some."""
     if plan.shape.rendering == "narrative":
@@ -175,10 +183,10 @@ def _told(thing: Thing, marks: Marks, words: str) -> str:
     words = indented(words)
     said = "".join(f" ({name})" for name in marks.names())
     if isinstance(thing, Event):
-        return f"On {day(when_of(thing))}, {thing.actor}{said}: “{words}”"
+        return f"On {day(thing.context.observed_at)}, {thing.actor}{said}: “{words}”"
     if isinstance(thing, Episode):
         return f"From {day(thing.started_at)} to {day(thing.ended_at)}{said}: {words}"
-    return f"Since {day(when_of(thing))}{said}: {words}."
+    return f"Since {day(thing.valid_from)}{said}: {words}."
 
 
 # ── the context block ────────────────────────────────────────────────────────────────────────
@@ -191,7 +199,7 @@ def _fence(nonce: str) -> tuple[str, str]:
 def numbered(plan: Plan, shown: Sequence[Shown]) -> list[Shown]:
     """Items in the order in which they are told, which is that of their markers."""
     if plan.shape.rendering == "narrative":
-        return sorted(shown, key=lambda one: (when_of(one.thing), one.thing.id))
+        return sorted(shown, key=lambda one: (sheet_of(one.thing).when, one.thing.id))
     by_layer = [[one for one in shown if one.layer == layer] for layer in LAYER_ORDER]
     return [one for group in by_layer for one in group]
 
@@ -244,13 +252,14 @@ def evidence_of(told: Sequence[Shown]) -> list[Evidence]:
             layer=one.layer,
             id=one.thing.id,
             text=one.words if one.excerpt is None else one.words[slice(*one.excerpt)],
-            when=when_of(one.thing),
-            source=source_of(one.thing),
-            trust=trust_of(one.thing),
+            when=sheet.when,
+            source=sheet.source,
+            trust=sheet.trust,
             score=one.score,
             is_superseded=one.marks.is_superseded,
         )
         for number, one in enumerate(told, start=1)
+        for sheet in [sheet_of(one.thing)]
     ]
 
 
@@ -274,13 +283,21 @@ def _whole_item(plan: Plan, one: Shown, position: int) -> Item | msgspec.Raw:
     thing = one.thing
     if isinstance(thing, Event) and thing.source is not None:
         return item_of(plan, one, position)
-    if isinstance(thing, Fact):
-        # The item's trust stands in the place of the record's own.
-        thing = msgspec.structs.replace(thing, trust=trust_of(thing))
     added = _added(one, position)
     if isinstance(thing, Fact):
+        # The item's trust stands in the place of the record's own.
         del added["trust"]
-    return msgspec.Raw(_encode(thing)[:-1] + b"," + _encode(added)[1:])
+    return msgspec.Raw(_encoded(thing) + b"," + _encode(added)[1:])
+
+
+def _encoded(thing: Thing) -> bytes:
+    """A record as it is sent, open at its end."""
+    sheet = sheet_of(thing)
+    if not sheet.encoded:
+        if isinstance(thing, Fact):
+            thing = msgspec.structs.replace(thing, trust=sheet.trust)
+        sheet.encoded = _encode(thing)[:-1]
+    return sheet.encoded
 
 
 def item_of(plan: Plan, one: Shown, position: int) -> Item:
@@ -301,11 +318,12 @@ def item_of(plan: Plan, one: Shown, position: int) -> Item:
 
 def _added(one: Shown, position: int) -> Item:
     """What an item has beside its record: its place, and what a reader should know."""
+    sheet = sheet_of(one.thing)
     item: Item = {
         "ranked_position": position,
         "score": round(one.score, 4),
-        "source": source_of(one.thing),
-        "trust": trust_of(one.thing),
+        "source": sheet.source,
+        "trust": sheet.trust,
         "tokens": one.tokens,
     }
     marks = one.marks
@@ -329,21 +347,3 @@ def _standing(supports: list[Any], without: frozenset[bytes]) -> list[Any]:
         for one in supports
         if parse_id("evt", one if isinstance(one, str) else one["id"]) not in without
     ]
-
-
-# ── what it rests on ─────────────────────────────────────────────────────────────────────────
-
-
-def rests_on(thing: Thing) -> list[str]:
-    """The ids a record cites itself: one step of the way to the events (001 §9.3)."""
-    match thing:
-        case Fact():
-            return thing.supports
-        case Episode():
-            return thing.events
-        case Belief():
-            return [evidence.id for evidence in thing.supports]
-        case Concept():
-            named = thing.supported_by
-            return [*named.facts, *named.beliefs, *named.episodes] or thing.supports
-    return []

@@ -23,11 +23,13 @@ from engine.recall.pack import (
     line_for,
     numbered,
     pricing_of,
+    whole_line,
 )
 from engine.recall.plan import Plan
-from engine.recall.render import excerpt_of, words_of
+from engine.recall.render import excerpt_of
 from engine.recall.search import Search
 from engine.recall.select import Offer, Selection, select
+from engine.recall.sheet import sheet_of
 from engine.recall.temporal import reach_of
 from engine.state.index import Layer
 from schemas import limits
@@ -169,11 +171,11 @@ class Run:
     def _present(self, one: Found, pricing: Pricing, offered: int, share: int) -> Shown:
         """A record with its line and its price; a long text is cut to the part that matters."""
         plan, thing = self.plan, one.thing
-        words, is_told = words_of(thing), isinstance(thing, Event)
+        words, is_told = sheet_of(thing).words, isinstance(thing, Event)
         excerpt: tuple[int, int] | None = None
         line, tokens = "", share + 1
         if not is_told or len(words) <= share * _CHARS_A_TOKEN_MAX:
-            line = line_for(plan, thing, one.marks, words)
+            line = whole_line(plan, thing, one.marks)
             tokens = pricing.line(line)
         chars = share * _CHARS_A_TOKEN
         while is_told and words and tokens > share and chars > _CHARS_A_TOKEN:

@@ -1,9 +1,13 @@
 """Are events that were read lately shown as they are now, and gone when their words must go?"""
 
+import msgspec
+
 from engine.read import get_event
 from engine.recall import recall
 from engine.told import Told
 from engine.watch import CancelRequest, cancel
+from projectors.episodes import compose
+from schemas import limits
 from schemas.pack import RecallRequest
 
 
@@ -95,3 +99,51 @@ async def test_a_cancelled_event_is_left_out_at_once(rig):
 
         assert () == recall(engine, rig.ALICE, asked).kept.items
         assert get_event(engine, rig.ALICE, event.event_id).excluded_from_recall
+
+
+async def test_an_open_episode_is_put_together_once(rig):
+    """As long as it has the same members; one more makes another of it."""
+    async with rig.Site() as site:
+        engine = await site.open()
+        opened, members = await an_open_episode(rig, site)
+        first = engine.told.episode(opened, members)
+
+        assert first is engine.told.episode(opened, list(members))
+        assert compose(opened, members) == first
+        assert compose(opened, members[:1]) == engine.told.episode(opened, members[:1])
+
+
+async def test_an_episode_of_erased_events_is_not_kept(rig):
+    """Its summary has their words."""
+    async with rig.Site() as site:
+        engine = await site.open()
+        opened, members = await an_open_episode(rig, site)
+        first = engine.told.episode(opened, members)
+        engine.log.erase([1])
+
+        assert {} == engine.told._episodes
+        assert first is not engine.told.episode(opened, members)
+
+
+async def test_only_so_many_episodes_are_kept(rig):
+    """When there are more the memory starts again."""
+    most = limits.OPEN_EPISODES_KEPT_MAX
+    async with rig.Site() as site:
+        engine = await site.open()
+        opened, members = await an_open_episode(rig, site)
+        for number in range(most + 2):
+            engine.told.episode(msgspec.structs.replace(opened, id=f"ep_{number}"), members)
+            assert len(engine.told._episodes) <= most
+        assert 2 == len(engine.told._episodes)
+
+
+async def an_open_episode(rig, site):
+    """An episode of two events that is not sealed yet, and its members."""
+    engine = site.engine
+    await rig.post_many(engine, ["We leave for Oslo.", "The train was late."])
+    await site.settle()
+    (raw, opened), *_ = engine.staged.scan(1, "episodes")
+    members = [member for _, member in engine.staged.scan(1, "episode_events", raw)]
+    assert not opened.sealed
+    assert 2 == len(members)
+    return opened, members

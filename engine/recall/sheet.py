@@ -1,0 +1,65 @@
+"""What does a record say by itself, whoever asks?  Worked out once for as long as it is kept."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from engine.attached import Attached
+from engine.recall.render import Thing, source_of, trust_of, when_of, words_of
+from schemas import limits
+from schemas.layers import Belief, Concept, Episode, Fact
+
+
+class Sheet:
+    """What follows from a record and nothing else; it does not hold the record."""
+
+    __slots__ = ("cited", "encoded", "events", "lines", "source", "trust", "when", "words")
+
+    def __init__(self, thing: Thing) -> None:
+        self.words = words_of(thing)
+        self.source = source_of(thing)
+        self.trust = trust_of(thing)
+        self.when = when_of(thing)
+        self.cited = rests_on(thing)[: limits.CITED_EVENTS_MAX]
+        self.events = _events(self.cited)
+        """The raw ids of what it cites; None when not all of it is events."""
+        self.lines: dict[tuple[str, Sequence[str]], str] = {}
+        """(rendering, marks) -> its line with all of its words."""
+        self.encoded = b""
+        """The record as a client gets it; empty until somebody did."""
+
+
+_sheets: Final[Attached[Sheet]] = Attached()
+
+
+def sheet_of(thing: Thing) -> Sheet:
+    """The sheet of a record."""
+    return _sheets.get(thing) or _sheets.keep(thing, Sheet(thing))
+
+
+def rests_on(thing: Thing) -> list[str]:
+    """The ids a record cites itself: one step of the way to the events (001 §9.3)."""
+    match thing:
+        case Fact():
+            return thing.supports
+        case Episode():
+            return thing.events
+        case Belief():
+            return [evidence.id for evidence in thing.supports]
+        case Concept():
+            named = thing.supported_by
+            return [*named.facts, *named.beliefs, *named.episodes] or thing.supports
+    return []
+
+
+def raw_event(name: str) -> bytes | None:
+    """The sixteen bytes of an event's id; records cite many, and only what was written so."""
+    try:
+        return bytes.fromhex(name[4:].replace("-", ""))
+    except ValueError:
+        return None
+
+
+def _events(cited: Sequence[str]) -> tuple[bytes, ...] | None:
+    raws = [raw_event(name) if name.startswith("evt_") else None for name in cited]
+    known = tuple(raw for raw in raws if raw is not None)
+    return known if len(known) == len(raws) else None
