@@ -50,6 +50,12 @@ def scope_row_key(layer: str, scope_no: int, record_id: str) -> bytes:
     return scope_no.to_bytes(4, "big") + record_key(layer, record_id)
 
 
+def fact_about_key(scope_no: int, root: str, predicate: str = "", raw: bytes = b"") -> bytes:
+    """The facts about a root (and a predicate) in a scope (`facts_about`): a prefix, or a row."""
+    key = scope_no.to_bytes(4, "big") + name_key(root)[:8]
+    return key + name_key(predicate)[:8] + raw if predicate else key
+
+
 def tables_of(layer: str) -> dict[str, type[msgspec.Struct]]:
     """The three tables of a layer, for its projector."""
     return {layer: LAYERS[layer][1], f"{layer}_past": LAYERS[layer][1], f"{layer}_in": Mark}

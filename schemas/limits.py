@@ -389,6 +389,18 @@ SUMMARY_CHARS_MAX: Final = 240
 NARRATED_MAX: Final = 5
 """What is quoted of a record in a graph of reasons, and the facts that its narrative tells."""
 
+IDENTITY_MEMBERS_MAX: Final = 16
+"""Things of a scope that may all be one: each change of it looks at all of them. One that would be
+too many stays apart."""
+
+IDENTITY_SENSES_MAX: Final = 32
+"""Times that a thing turned out to be another, as known before: readers of an earlier moment than
+the oldest of them see it by its own name."""
+
+BELIEFS_MOVED_MAX: Final = 1000
+"""Beliefs about one thing, and facts of one predicate of it, that are moved when it turns out to be
+another: that is one entry's work. What is beyond stays where it is until it is told again."""
+
 BELIEFS_OUTDATED_MAX: Final = 1000
 """Beliefs that one change of a vocabulary deprecates; the change of a larger one shows as they are
 spoken of again."""

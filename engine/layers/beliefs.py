@@ -20,13 +20,14 @@ from engine.layers.pages import (
 )
 from engine.records import get_versions, raw_id
 from engine.temporal import Answer, moment
-from projectors.beliefs.rows import Deleted
+from projectors.beliefs.rows import Deleted, Identity, identity_key
 from projectors.records import name_key
 from schemas import limits
 from schemas.caller import Caller
 from schemas.errors import NotFound, ResourceDeleted
 from schemas.layers import Belief, Stance
 from schemas.reads import BeliefHistory, BeliefPage
+from schemas.times import to_us
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -156,9 +157,20 @@ def _sources(engine: "Engine", ground: Ground, request: BeliefsRequest) -> list[
     for number in numbers:
         meaning = meaning_of(engine, tenant_no, request.about, number)
         root = request.about if meaning is None else meaning.root
-        prefix = number.to_bytes(4, "big") + name_key(root)
-        sources.append(Rows(engine, tenant_no, "beliefs_about", prefix))
+        for one in _known_as(engine, ground, number, root):
+            prefix = number.to_bytes(4, "big") + name_key(one)
+            sources.append(Rows(engine, tenant_no, "beliefs_about", prefix))
     return sources
+
+
+def _known_as(engine: "Engine", ground: Ground, scope_no: int, root: str) -> list[str]:
+    """A thing, and what it was known to be the same as: there is what is believed of either."""
+    if ground.tenant_no is None or "belief_identity" not in engine.staged.owner:
+        return [root]
+    key = identity_key(scope_no, root)
+    row: Identity | None = engine.staged.get(ground.tenant_no, "belief_identity", key)
+    known = root if row is None else row.at(to_us(ground.window.known_at))
+    return list(dict.fromkeys((root, known)))
 
 
 def _wanted(engine: "Engine", ground: Ground, request: BeliefsRequest) -> Callable[[Belief], bool]:

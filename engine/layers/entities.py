@@ -15,7 +15,7 @@ from engine.layers.pages import Ground, LayerRequest, survey
 from engine.records import visible_version
 from engine.temporal import Window
 from projectors.entities import EntityRow, entity_key
-from projectors.facts.rows import about_key
+from projectors.records import fact_about_key
 from schemas import limits
 from schemas.caller import Caller
 from schemas.errors import NotFound
@@ -79,7 +79,7 @@ def _named(engine: "Engine", ground: Ground, scope_no: int, name: str) -> Entity
     meaning = meaning_of(engine, ground.tenant_no, name, scope_no)
     if meaning is None:
         return None
-    return _Walk(engine, ground, b"").entity(about_key(scope_no, meaning.root))
+    return _Walk(engine, ground, b"").entity(fact_about_key(scope_no, meaning.root))
 
 
 class _Walk:

@@ -21,7 +21,7 @@ from engine.layers.pages import (
 )
 from engine.records import visible_versions
 from engine.temporal import Answer
-from projectors.facts.rows import about_key
+from projectors.records import fact_about_key
 from schemas import limits
 from schemas.caller import Caller
 from schemas.errors import NotFound
@@ -103,7 +103,7 @@ def get_timeline(engine: "Engine", caller: Caller, request: TimelineRequest) -> 
         meaning = meaning_of(engine, ground.tenant_no, request.subject, numbers[0])
     if ground.tenant_no is None or meaning is None:
         raise NotFound(f"Nothing in {request.scope} is called {request.subject[:80]!r}.")
-    prefix = about_key(numbers[0], meaning.root, request.predicate)
+    prefix = fact_about_key(numbers[0], meaning.root, request.predicate)
     raws = Rows(engine, ground.tenant_no, "facts_about", prefix).next(
         None, newest=True, limit=limits.PAGE_SCAN_MAX
     )
@@ -204,7 +204,7 @@ def _sources(engine: "Engine", ground: Ground, request: FactsRequest) -> list[So
         if meaning is None:
             continue
         if request.predicate is not None:
-            prefix = about_key(number, meaning.root, request.predicate)
+            prefix = fact_about_key(number, meaning.root, request.predicate)
             sources.append(Rows(engine, tenant_no, "facts_about", prefix))
         else:
             sources.append(_about(engine, tenant_no, number, meaning.root))
@@ -213,7 +213,7 @@ def _sources(engine: "Engine", ground: Ground, request: FactsRequest) -> list[So
 
 def _about(engine: "Engine", tenant_no: int, scope_no: int, root: str) -> Source:
     """The facts about one thing lie by predicate: few enough are brought into order."""
-    prefix = about_key(scope_no, root)
+    prefix = fact_about_key(scope_no, root)
     keys = engine.staged.between(
         tenant_no,
         "facts_about",

@@ -5,7 +5,8 @@ A claim is (scope, subject, predicate, object), and a belief holds it true for o
 what the scale says (`posterior`, `settle`). When the world changes, the facts say so: the belief
 gets its end, and the one in the new value stands. When a fact is withdrawn, its part is taken off
 in the same entry. Beliefs in values that exclude each other weigh against each other, so no two of
-them are ever sure at once.
+them are ever sure at once. When two things turn out to be one, so do the beliefs in them
+(`identity`).
 """
 
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from itertools import islice
 
 from projectors.base import Change, Projector, Put, View
 from projectors.beliefs.desk import Desk
+from projectors.beliefs.identity import judge
 from projectors.beliefs.rows import TABLES, Held, Rules, due_before, due_belief, term_key
 from projectors.beliefs.settle import forget, settle
 from projectors.records import Moved, moved
@@ -64,6 +66,7 @@ def _weighed(entry: Entry, view: View, cancelled: str | None = None) -> Iterable
     desk = Desk(entry, view)
     if cancelled is not None:
         desk.withdraw(cancelled)
+    judge(desk, names)
     desk.take(names, {one.fact: one.confidence for one in told})
     return _settled(desk)
 
@@ -72,7 +75,9 @@ def _forgotten(entry: Entry, view: View, records: list[ForgottenRecord]) -> Iter
     """Beliefs that are forgotten, and those that rested on facts that are."""
     facts: Moved | None = view.get("facts_moved", b"")
     desk = Desk(entry, view)
-    desk.take(facts.ids if facts is not None and facts.offset == entry.offset else [], {})
+    names = facts.ids if facts is not None and facts.offset == entry.offset else []
+    judge(desk, names)
+    desk.take(names, {})
     gone = []
     for record in records:
         belief = parse_id("belief", record.id)
@@ -119,4 +124,4 @@ def _settled(desk: Desk, gone: Iterable[str] = ()) -> Iterable[Change]:
     return desk.draft.changes()
 
 
-BELIEFS = Projector(name="beliefs", version=1, tables=TABLES, project=project)
+BELIEFS = Projector(name="beliefs", version=2, tables=TABLES, project=project)

@@ -8,8 +8,9 @@ import msgspec
 from msgspec import UNSET
 
 from projectors.base import Draft, View
-from projectors.beliefs import calibration, posterior
+from projectors.beliefs import calibration, posterior, scales
 from projectors.beliefs.rows import (
+    Identity,
     Period,
     Periods,
     Rival,
@@ -22,15 +23,17 @@ from projectors.beliefs.rows import (
     about_key,
     claim_key,
     digest,
+    identity_key,
     term_key,
     thing_of,
     value_key,
 )
 from projectors.records import Mark, name_key, record_key
+from projectors.text.predicates import IDENTITY
 from schemas import limits
 from schemas.entry import Annotation, Entry
 from schemas.ids import derive_id, parse_id
-from schemas.layers import Belief, Claim, Fact, LiteralValue, Node
+from schemas.layers import Belief, Claim, EntityRef, Fact, LiteralValue, Node
 from schemas.times import seconds_of, to_us
 
 _replace = msgspec.structs.replace
@@ -49,6 +52,8 @@ class Touch:
     forgotten: bool = False
     successor: bytes | None = None
     refused_by: bytes | None = None
+    is_joined: bool = False
+    joined_to: bytes | None = None
 
 
 class Desk:
@@ -58,6 +63,7 @@ class Desk:
         self.entry = entry
         self.at = entry.recorded_at
         self.at_us = to_us(entry.recorded_at)
+        self.view = view
         self.draft = Draft(view)
         self.touched: dict[bytes, Touch] = {}
         self.rules: Rules = view.get("belief_rules", b"") or Rules()
@@ -157,9 +163,16 @@ class Desk:
             cited=len(fact.supports),
             tellings=() if telling is None else (telling,),
         )
+        confirmed = scale.confirmed or self._confirms(belief, scale, telling, against=against)
+        known_to_us = scales.later(scale.known_to_us, ends_us)
+        scale = _replace(scale, sources=sources, confirmed=confirmed, known_to_us=known_to_us)
+        self._put_on(raw, fact, weighed, scale)
+
+    def _put_on(self, raw: bytes, fact: Fact, weighed: Weighed, scale: Scale) -> None:
+        """What a fact brings to its belief, on a scale that knows its sources."""
         self.draft.put("belief_evidence", raw, weighed)
-        mass = weighed.mass
-        start, end = _widened(scale, fact)
+        mass, against = weighed.mass, weighed.against
+        start, end = scales.widened(scale, fact)
         after = _replace(
             scale,
             valid_from_us=start,
@@ -170,20 +183,17 @@ class Desk:
             pros=scale.pros + (not against),
             redacted=scale.redacted + weighed.redacted,
             lasting=scale.lasting + weighed.lasting,
-            known_to_us=_later(scale.known_to_us, ends_us),
-            shown=_shown(scale.shown, Shown(raw, mass, against)),
-            sources=sources,
-            confirmed=scale.confirmed or self._confirms(belief, scale, telling, against=against),
+            shown=scales.shown(scale.shown, Shown(raw, mass, against)),
             held=(*scale.held, raw)[-limits.BELIEF_SUPPORTS_MAX :],
         )
-        self._keep(belief, scale, after)
-        self._note(belief, fact)
+        self._keep(weighed.belief, scale, after)
+        self._note(weighed.belief, fact)
 
     def _telling(
         self, scale: Scale, fact: Fact, confidence: float, speaker: str | None
     ) -> tuple[Telling | None, dict[bytes, int]]:
         """What one more telling of a fact brings, and the sources with it; None: nothing new."""
-        source = _source_of(speaker, scale, against=fact.polarity == "negative")
+        source = scales.source_of(speaker, scale, against=fact.polarity == "negative")
         repeats = scale.sources.get(source, 0)
         mass = posterior.mass_of(confidence, fact.trust, repeats)
         if _was_refused(fact):
@@ -228,7 +238,7 @@ class Desk:
             after,
             redacted=after.redacted + kept.redacted - weighed.redacted,
             lasting=after.lasting + kept.lasting - weighed.lasting,
-            known_to_us=_later(after.known_to_us, ends_us),
+            known_to_us=scales.later(after.known_to_us, ends_us),
             shown=tuple(shown if one.fact == raw else one for one in after.shown),
             held=tuple(dict.fromkeys((*after.held, raw)))[-limits.BELIEF_SUPPORTS_MAX :],
         )
@@ -262,13 +272,22 @@ class Desk:
         cited = {parse_id("evt", event) for event in fact.supports}
         gone = [one for one in weighed.tellings if one.event not in cited]
         kept = tuple(one for one in weighed.tellings if one.event in cited)
-        return _replace(weighed, tellings=kept), _without(scale, gone, against=weighed.against)
+        after = scales.without(scale, gone, against=weighed.against)
+        return _replace(weighed, tellings=kept), after
 
     def _take_off(self, raw: bytes, weighed: Weighed, scale: Scale, fact: Fact | None) -> None:
         """A fact that was closed, cancelled or forgotten has no part in anything (001 §7.4)."""
+        self._lift(raw, weighed, scale)
+        touch = self.touch(weighed.belief)
+        touch.forgotten |= fact is None
+        if fact is not None and fact.superseded_by is not None:
+            touch.successor = record_key("facts", fact.superseded_by)
+
+    def _lift(self, raw: bytes, weighed: Weighed, scale: Scale) -> None:
+        """All that a fact brought to a belief is taken off its scale."""
         self.draft.drop("belief_evidence", raw)
         rest = Telling(b"", b"", weighed.rest)
-        after = _without(scale, [*weighed.tellings, rest], against=weighed.against)
+        after = scales.without(scale, [*weighed.tellings, rest], against=weighed.against)
         after = _replace(
             after,
             facts=scale.facts - 1,
@@ -279,11 +298,42 @@ class Desk:
             held=tuple(one for one in scale.held if one != raw),
         )
         self._keep(weighed.belief, scale, self._spanned(after))
-        touch = self.touch(weighed.belief)
-        touch.lost = True
-        touch.forgotten |= fact is None
-        if fact is not None and fact.superseded_by is not None:
-            touch.successor = record_key("facts", fact.superseded_by)
+        self.touch(weighed.belief).lost = True
+
+    def move(self, raw: bytes, fact: Fact, weighed: Weighed) -> None:
+        """A fact that speaks of another belief than before: what it brought goes along.
+
+        Its tellings weigh as they would have, had they been told of that belief.
+        """
+        before = self.scale(weighed.belief)
+        if before is None or before.turn != weighed.turn:
+            return
+        belief = self._belief_for(fact, fact.confidence, is_made=True)
+        if belief is None or belief == weighed.belief:
+            return
+        self._lift(raw, weighed, before)
+        self.touch(weighed.belief).joined_to = belief
+        self.touch(belief).is_joined = True
+        scale = self.scale(belief)
+        assert scale is not None, "a belief is found by its scale"
+        tellings, sources = self._weighed_anew(weighed, scale, fact)
+        moved = _replace(weighed, belief=belief, turn=scale.turn, tellings=tellings)
+        self._put_on(raw, fact, moved, _replace(scale, sources=sources))
+
+    def _weighed_anew(
+        self, weighed: Weighed, scale: Scale, fact: Fact
+    ) -> tuple[tuple[Telling, ...], dict[bytes, int]]:
+        """The tellings of a fact on another scale, and the sources with them."""
+        sources, tellings = dict(scale.sources), []
+        for one in weighed.tellings:
+            is_known = one.source in sources or len(sources) < limits.BELIEF_SOURCES_MAX
+            source = one.source if is_known else one.source[:1]
+            repeats = sources.get(source, 0)
+            sources[source] = repeats + 1
+            mass = posterior.mass_of(fact.confidence, fact.trust, repeats)
+            mass //= posterior.REFUSED if weighed.refused else 1
+            tellings.append(_replace(one, source=source, mass=mass))
+        return tuple(tellings), sources
 
     def _note(self, belief: bytes, fact: Fact) -> None:
         touch = self.touch(belief)
@@ -316,10 +366,10 @@ class Desk:
         """Its validity by the facts it shows: all there are, unless there are very many."""
         against = scale.pros == 0
         rows = [self.draft.get("facts", one.fact) for one in scale.shown if one.against == against]
-        spans = [_span(fact) for fact in rows if fact is not None]
+        spans = [scales.span(fact) for fact in rows if fact is not None]
         if not spans:
             return scale
-        start, end = min(start for start, _ in spans), _latest([end for _, end in spans])
+        start, end = min(start for start, _ in spans), scales.latest([end for _, end in spans])
         return _replace(scale, valid_from_us=start, valid_to_us=end)
 
     def _known_to(self, fact: Fact, *, is_told: bool) -> int | None:
@@ -336,21 +386,43 @@ class Desk:
 
     # ── which belief ─────────────────────────────────────────────────────────────────────────
 
-    def _belief_for(self, fact: Fact, confidence: float) -> bytes | None:
+    def _belief_for(self, fact: Fact, confidence: float, *, is_made: bool = False) -> bytes | None:
         """The belief in what a fact says, for the time of which it says it; None: too weak."""
-        claim = Claim(subject=fact.subject, predicate=fact.predicate, object=fact.object)
-        roots = (self.root(fact.subject), self.root(fact.object))
-        key = claim_key(self._scope_no(fact), claim, roots, refused=_was_refused(fact))
+        scope_no = self.scope_no(fact)
+        claim = self._claim(scope_no, fact)
+        roots = (self.root(claim.subject), self.root(claim.object))
+        key = claim_key(scope_no, claim, roots, refused=_was_refused(fact))
         row: Periods = self.draft.get("belief_claims", key) or Periods()
-        belief = _matching(row.periods, fact)
+        belief = scales.matching(row.periods, fact)
         if belief is None:
-            is_made = self._is_worth(fact, confidence)
+            is_made = is_made or self._is_worth(fact, confidence)
             return self._begin(key, claim, roots, fact) if is_made else None
         scale = self.scale(belief)
         assert scale is not None, "a period without its scale"
-        if _has_lapsed(scale, self.at_us):
-            self._keep(belief, scale, _afresh(scale, fact))
+        if scales.has_lapsed(scale, self.at_us):
+            self._keep(belief, scale, scales.afresh(scale, fact))
         return belief
+
+    def _claim(self, scope_no: int, fact: Fact) -> Claim:
+        """What a fact says, of what its ends turned out to be; that they are one, of themselves."""
+        claim = Claim(subject=fact.subject, predicate=fact.predicate, object=fact.object)
+        if fact.predicate in IDENTITY or self.draft.get("belief_identity", b"") is None:
+            return claim
+        return _replace(
+            claim,
+            subject=self._meant(scope_no, claim.subject),
+            object=self._meant(scope_no, claim.object),
+        )
+
+    def _meant(self, scope_no: int, node: Node) -> Node:
+        if isinstance(node, LiteralValue):
+            return node
+        own = self.root(node)
+        row: Identity | None = self.draft.get("belief_identity", identity_key(scope_no, own))
+        if row is None or row.now == own:
+            return node
+        entity = self.draft.get("entities", name_key(row.now))
+        return EntityRef(id=row.now, name=None if entity is None else entity.name)
 
     def _is_worth(self, fact: Fact, confidence: float) -> bool:
         """A claim below the floor is not made; a denial is, when it says more than it doubts."""
@@ -364,7 +436,7 @@ class Desk:
         name = derive_id("belief", self.entry.id, self._made)
         self._made += 1
         belief = record_key("beliefs", name)
-        start, end = _span(fact)
+        start, end = scales.span(fact)
         family = digest(fact.vocabulary or fact.predicate)
         refused = _was_refused(fact)
         scale = Scale(
@@ -392,7 +464,7 @@ class Desk:
             self.draft.put("belief_values", place, Values(beliefs))
         return belief
 
-    def _scope_no(self, fact: Fact) -> int:
+    def scope_no(self, fact: Fact) -> int:
         """The number of the fact's scope: the entry's own or its target, or where the fact lies."""
         entry = self.entry
         if fact.scope in (entry.scope, entry.home_scope):
@@ -443,8 +515,8 @@ class Desk:
             return
         # How likely both would be, if nothing tied them.
         tension = round(100 * self._said(one, first) * self._said(other, second))
-        self.put_scale(one, _tied(first, Rival(other, tension, resolution)))
-        self.put_scale(other, _tied(second, Rival(one, tension, resolution)))
+        self.put_scale(one, scales.tied(first, Rival(other, tension, resolution)))
+        self.put_scale(other, scales.tied(second, Rival(one, tension, resolution)))
         self.touch(one)
         self.touch(other)
 
@@ -489,106 +561,3 @@ def _was_refused(fact: Fact) -> bool:
 
 def _is_redacted(fact: Fact) -> bool:
     return fact.partial_reason == "supporting_evidence_redacted"
-
-
-def _source_of(speaker: str | None, scale: Scale, *, against: bool) -> bytes:
-    """Who says it, on which side; beyond the first few, all further ones are one source."""
-    side = b"-" if against else b"+"
-    name = side + digest(speaker or "")[:8]
-    is_known = name in scale.sources or len(scale.sources) < limits.BELIEF_SOURCES_MAX
-    return name if is_known else side
-
-
-def _without(scale: Scale, gone: Sequence[Telling], *, against: bool) -> Scale:
-    """The scale without some tellings of one side."""
-    mass = sum(telling.mass for telling in gone)
-    sources = dict(scale.sources)
-    for telling in gone:
-        if telling.source in sources:
-            sources[telling.source] -= 1
-    return _replace(
-        scale,
-        pro=scale.pro - (0 if against else mass),
-        con=scale.con - (mass if against else 0),
-        sources={name: count for name, count in sources.items() if count > 0},
-    )
-
-
-def _span(fact: Fact) -> tuple[int, int | None]:
-    return to_us(fact.valid_from), None if fact.valid_to is None else to_us(fact.valid_to)
-
-
-def _matching(periods: tuple[Period, ...], fact: Fact) -> bytes | None:
-    """The belief whose time a fact speaks of: a denial within it, an assertion also next to it.
-
-    What was so, ended, and is so again is another belief: the first keeps its own interval.
-    """
-    start, end = _span(fact)
-    reach = 1 if fact.polarity == "negative" else 0
-    for period in reversed(periods):
-        before_its_end = period.to_us is None or start + reach <= period.to_us
-        after_its_start = end is None or period.from_us + reach <= end
-        if before_its_end and after_its_start:
-            return period.belief
-    return None
-
-
-def _has_lapsed(scale: Scale, at_us: int) -> bool:
-    """Whether all that was known of it had a TTL, and that is over."""
-    is_over = scale.known_to_us is not None and scale.known_to_us <= at_us
-    return scale.facts > 0 and scale.lasting == 0 and is_over
-
-
-def _afresh(scale: Scale, fact: Fact) -> Scale:
-    """An empty scale for the same belief; what lay on the former one has lapsed."""
-    start, end = _span(fact)
-    return Scale(
-        claim=scale.claim,
-        family=scale.family,
-        valid_from_us=start,
-        valid_to_us=end,
-        turn=scale.turn + 1,
-        refused=scale.refused,
-        rivals=scale.rivals,
-        revised_us=scale.revised_us,
-        held_us=scale.held_us,
-        confirmed=scale.confirmed,
-        resolved=scale.resolved,
-    )
-
-
-def _widened(scale: Scale, fact: Fact) -> tuple[int, int | None]:
-    """Its validity with one more fact: supporting ones say it, and denials while there are none."""
-    if fact.polarity == "negative" and scale.pros:
-        return scale.valid_from_us, scale.valid_to_us
-    start, end = _span(fact)
-    if scale.facts and (fact.polarity == "negative" or scale.pros):
-        return min(start, scale.valid_from_us), _latest([end, scale.valid_to_us])
-    return start, end
-
-
-def _latest(ends: Sequence[int | None]) -> int | None:
-    """The last of some ends; None is never."""
-    known = [end for end in ends if end is not None]
-    return max(known) if len(known) == len(ends) else None
-
-
-def _later(one: int | None, other: int | None) -> int | None:
-    """The later of two moments, where None is no moment at all."""
-    if one is None or other is None:
-        return one if other is None else other
-    return max(one, other)
-
-
-def _shown(shown: tuple[Shown, ...], one: Shown) -> tuple[Shown, ...]:
-    """The newest half and the heaviest of the rest."""
-    if len(shown) < limits.BELIEF_SUPPORTS_MAX:
-        return (*shown, one)
-    older = shown[: 1 - limits.BELIEF_SUPPORTS_MAX // 2]
-    lightest = min(range(len(older)), key=lambda at: older[at].mass)
-    return (*shown[:lightest], *shown[lightest + 1 :], one)
-
-
-def _tied(scale: Scale, rival: Rival) -> Scale:
-    others = tuple(one for one in scale.rivals if one.belief != rival.belief)
-    return _replace(scale, rivals=(*others, rival)[-limits.BELIEF_RIVALS_MAX :])

@@ -135,6 +135,54 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
     due_s: int
 
 
+class Link(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A thing that a fact says is the same."""
+
+    other: str
+    fact: bytes
+
+
+class Sense(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Of what the beliefs about a thing were held, from when to when that was known."""
+
+    root: str
+    from_us: int
+    to_us: int | None = None
+
+
+class Identity(msgspec.Struct, frozen=True, array_like=True):
+    """A thing that was said to be another in a scope (`belief_identity`, by scope and thing).
+
+    A row under no key says that there is such a thing in the tenant.
+    """
+
+    root: str = ""
+    links: tuple[Link, ...] = ()
+    senses: tuple[Sense, ...] = ()
+
+    def at(self, known_us: int) -> str:
+        """Of what its beliefs were held, as known at a moment."""
+        found = self.root
+        for sense in self.senses:
+            if sense.from_us <= known_us and (sense.to_us is None or known_us < sense.to_us):
+                found = sense.root
+        return found
+
+    @property
+    def now(self) -> str:
+        """Of what its beliefs are held."""
+        last = self.senses[-1] if self.senses else None
+        return self.root if last is None or last.to_us is not None else last.root
+
+
+class Sameness(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a fact says is one (`belief_sameness`, by the fact's id), to be undone without it."""
+
+    scope_no: int
+    one: str
+    other: str
+
+
 class Deleted(msgspec.Struct, frozen=True, kw_only=True):
     """A belief that fell below the floor (`beliefs_deleted`): 410 by id, in no list (001 §7.4)."""
 
@@ -181,6 +229,8 @@ TABLES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "belief_terms": Mark,
     "belief_rules": Rules,
     "belief_calibration": Days,
+    "belief_identity": Identity,
+    "belief_sameness": Sameness,
 }
 
 
@@ -201,6 +251,11 @@ def value_key(scope_no: int, predicate: str, root: str) -> bytes:
 def about_key(scope_no: int, thing: bytes, belief: bytes) -> bytes:
     """The beliefs that speak of a thing (`thing_of`), by scope."""
     return scope_no.to_bytes(4, "big") + thing + belief
+
+
+def identity_key(scope_no: int, root: str) -> bytes:
+    """A thing in a scope that may be another (`belief_identity`)."""
+    return scope_no.to_bytes(4, "big") + name_key(root)
 
 
 def term_key(vocabulary: str, belief: bytes = b"") -> bytes:

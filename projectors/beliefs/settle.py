@@ -83,7 +83,7 @@ def _settled(desk: Desk, belief: bytes, touch: Touch) -> bool:
     if scale.held_us is None and _says_the_same(before, after):
         return False
     is_contested = any(one.resolution == "unresolved" for one in scale.rivals)
-    is_urgent = touch.lost or is_contested or _is_urgent(before, after, desk.at)
+    is_urgent = touch.lost or touch.is_joined or is_contested or _is_urgent(before, after, desk.at)
     if is_urgent or _is_due(before, after, scale, desk):
         _publish(desk, belief, scale, before, after)
         return True
@@ -352,12 +352,14 @@ def _let_go(desk: Desk, belief: bytes, scale: Scale, touch: Touch) -> bool:
     if touch.forgotten:
         _forget(desk, belief, scale.scope_no, before)
         return True
-    if not scale.resolved:
+    if not scale.resolved and touch.joined_to is None:
         calibration.resolve(
             desk.draft, scale.family, before.confidence, at_us=desk.at_us, outcome=0
         )
     ended = desk.at if before.recorded_to is None else min(desk.at, before.recorded_to)
     follower = _follower(desk, belief, touch) if scale.facts == 0 else None
+    if touch.joined_to is not None and scale.facts == 0:
+        follower = format_id("belief", touch.joined_to)
     closed = _replace(
         before, recorded_to=ended, superseded_by=follower, held_from=_instant(scale.held_us)
     )

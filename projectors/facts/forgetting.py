@@ -11,9 +11,9 @@ import msgspec
 
 from projectors.base import Change, Drop, View
 from projectors.facts.retraction import silence, withdraw
-from projectors.facts.rows import Basis, about_key, fact_id
+from projectors.facts.rows import Basis, fact_id
 from projectors.facts.sheet import Draft, Sheet
-from projectors.records import moved, name_key, past_key, scope_row_key
+from projectors.records import fact_about_key, moved, name_key, past_key, scope_row_key
 from schemas.entry import Entry, Forget, ForgottenEvent, KeptFact
 from schemas.ids import parse_id, raw_of
 from schemas.layers import Fact, LiteralValue
@@ -138,6 +138,6 @@ def _rows(view: View, draft: Draft) -> Iterator[Change]:
     named = None if isinstance(subject, LiteralValue) else subject.id
     row = None if named is None else view.get("entities", name_key(named))
     root = (named or "") if row is None else row.root
-    key = about_key(scope_no, root, known.predicate, draft.raw)
+    key = fact_about_key(scope_no, root, known.predicate, draft.raw)
     yield Drop(table="facts_about", key=key)
     yield Drop(table="facts_basis", key=draft.raw)

@@ -142,12 +142,6 @@ def line_key(scope_no: int, *what: str) -> bytes:
     return scope_no.to_bytes(4, "big") + name_key(*what)
 
 
-def about_key(scope_no: int, root: str, predicate: str = "", raw: bytes = b"") -> bytes:
-    """The facts about a root (and a predicate) in a scope, for readers: a prefix, or one row."""
-    key = scope_no.to_bytes(4, "big") + name_key(root)[:8]
-    return key + name_key(predicate)[:8] + raw if predicate else key
-
-
 def value_of(what: str) -> bytes:
     """Eight bytes that tell one object from another on the same line."""
     return name_key(what)[:8]

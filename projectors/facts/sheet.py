@@ -21,11 +21,10 @@ from projectors.facts.rows import (
     HeardRow,
     Segment,
     Telling,
-    about_key,
     fact_id,
     raw_of,
 )
-from projectors.records import Mark, create, moved, put, revise
+from projectors.records import Mark, create, fact_about_key, moved, put, revise
 from schemas import limits
 from schemas.layers import Conflict, Fact
 from schemas.times import from_us, to_us
@@ -266,7 +265,7 @@ class Sheet:
         if before is None:
             scope_no = int.from_bytes(draft.basis.line[:4], "big")
             yield from create("facts", scope_no, after, after.supports)
-            key = about_key(scope_no, self.roots[draft.raw], after.predicate, draft.raw)
+            key = fact_about_key(scope_no, self.roots[draft.raw], after.predicate, draft.raw)
             yield Put(table="facts_about", key=key, value=Mark())
         elif before != after:
             if draft.is_closed:

@@ -25,6 +25,11 @@ def _of(
     ]
 
 
+SAME: Final = frozenset({"same_as", "also_known_as", "alias_of", "aka"})
+DIFFERENT: Final = frozenset({"different_from", "not_same_as"})
+IDENTITY: Final = SAME | DIFFERENT
+"""What says that two things are one, or are not (001 §7.5.1)."""
+
 _ONE_THING: Final = "lives_in works_at born_in based_in located_in reports_to grew_up_in"
 _ONE_VALUE: Final = """
     works_as age birthday marital_status status stage feels name nationality email phone address

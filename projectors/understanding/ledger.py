@@ -9,6 +9,7 @@ import msgspec
 
 from projectors.base import Draft, View
 from projectors.records import Mark, name_key, past_key, record_key
+from projectors.text.predicates import IDENTITY, SAME
 from projectors.text.statements import words_of
 from projectors.understanding.relations import TOGETHER, Relation, relation_of
 from projectors.understanding.rows import (
@@ -31,10 +32,6 @@ _replace = msgspec.structs.replace
 _CURRENT = 1000
 _INTO_MAX = 16
 _TOGETHER = (TOGETHER.name, TOGETHER.vocabulary)
-
-SAME = frozenset({"same_as", "also_known_as", "alias_of", "aka"})
-DIFFERENT = frozenset({"different_from", "not_same_as"})
-_IDENTITY = SAME | DIFFERENT
 
 
 @dataclass(slots=True)
@@ -231,7 +228,7 @@ class Ledger:
         if len(things) != 2:
             return
         relation = relation_of(fact, self._vocabularies)
-        if fact.predicate not in _IDENTITY and fact.polarity == "positive":
+        if fact.predicate not in IDENTITY and fact.polarity == "positive":
             self._tie(things[0], things[1], relation, by)
 
     def _tie(self, one: bytes, other: bytes, relation: Relation, by: int) -> None:
@@ -244,7 +241,7 @@ class Ledger:
 
     def _judge(self, fact: Fact, things: Sequence[bytes], *, is_said: bool) -> None:
         """Whether a fact says that two things are one, or are not (001 §7.5.1)."""
-        if fact.predicate not in _IDENTITY or fact.polarity == "negative" or fact.confidence < 0.5:
+        if fact.predicate not in IDENTITY or fact.polarity == "negative" or fact.confidence < 0.5:
             return
         if len(things) == 2:
             verdict = "same" if fact.predicate in SAME else "different"

@@ -33,11 +33,15 @@ fixed = st.tuples(st.just("corrects"), subjects, values)
 ended = st.tuples(st.just("ends"), st.integers(0, 30))
 withdrawn = st.tuples(st.just("retracts"), st.integers(0, 30))
 gone = st.tuples(st.just("forgets"), st.integers(0, 30))
+alike = st.tuples(st.just("sames"), subjects, subjects, st.sampled_from(["same_as", "aka"]))
+apart = st.tuples(st.just("sames"), subjects, subjects, st.just("different_from"))
 waited = st.tuples(st.just("waits"), st.sampled_from([1, 6, 61, 3000]))
 asked = st.tuples(st.just("synthesises"))
 steps = told | liked | joined | fixed | ended | withdrawn | waited | asked
 stories = st.lists(steps, max_size=24)
 forgetful = st.lists(steps | gone, max_size=24)
+kindred = st.lists(steps | alike | apart, max_size=24)
+identified = st.lists(steps | gone | alike | apart, max_size=24)
 flushes = st.sets(st.integers(0, 40))
 
 
@@ -105,6 +109,13 @@ class Teller:
         )
         self._keep(fact)
 
+    def sames(self, one, other, predicate):
+        if one != other:
+            fact = self.log.tell(
+                self.hand.thing(other), about=one, predicate=predicate, cardinality="multi"
+            )
+            self._keep(fact)
+
     def _pick(self, number):
         return list(self.live.values())[number % len(self.live)] if self.live else None
 
@@ -145,7 +156,7 @@ class Teller:
         self.log.project(self.log.entry(Directive(command=Synthesize(force=True))))
 
 
-@given(story=forgetful, flushed=flushes)
+@given(story=forgetful | identified, flushed=flushes)
 @settings(deadline=None, max_examples=40)
 def test_batches_make_no_difference(hand, story, flushed):
     """I4: rows are byte-equal, wherever the batches are cut, and on every replay."""
@@ -156,7 +167,7 @@ def test_batches_make_no_difference(hand, story, flushed):
     assert whole == cut == single
 
 
-@given(story=stories)
+@given(story=stories | kindred)
 @settings(deadline=None, max_examples=40)
 def test_no_two_values_are_believed_at_once(hand, story):
     """One value at a time: at any pair of times at most one is believed (001 §7.4)."""
@@ -175,7 +186,7 @@ def test_no_two_values_are_believed_at_once(hand, story):
             assert len({about for about, _ in seen}) == len(seen)
 
 
-@given(story=stories)
+@given(story=stories | kindred)
 @settings(deadline=None, max_examples=40)
 def test_later_entries_change_no_earlier_answer(hand, story):
     """What was known at a moment is what is known of that moment, for ever."""
@@ -206,7 +217,7 @@ def _held(log, belief):
     return log.view.get("beliefs_held", key) if is_latest else None
 
 
-@given(story=forgetful)
+@given(story=forgetful | identified)
 @settings(deadline=None, max_examples=40)
 def test_scales_hold_what_the_facts_bring_and_nothing_else(hand, story):
     """Laying on and taking off is exact: the sums are those of the evidence there is."""
@@ -237,7 +248,7 @@ def test_tallies_count_the_facts_there_are(hand, story):
         assert len(tally.kept) <= min(tally.live, limits.CONCEPT_FACTS_KEPT)
 
 
-@given(story=forgetful)
+@given(story=forgetful | identified)
 @settings(deadline=None, max_examples=40)
 def test_versions_follow_each_other_without_a_gap(hand, story):
     """One after the other, each known from when the former is not."""
@@ -251,7 +262,7 @@ def test_versions_follow_each_other_without_a_gap(hand, story):
                 assert one.recorded_from < other.recorded_from == one.recorded_to
 
 
-@given(story=forgetful)
+@given(story=forgetful | identified)
 @settings(deadline=None, max_examples=40)
 def test_when_all_is_withdrawn_nothing_is_believed(hand, story):
     """Invalidation reaches everything above, and leaves no row of the weighing behind."""
@@ -268,7 +279,7 @@ def test_when_all_is_withdrawn_nothing_is_believed(hand, story):
     assert not [one for one in cited if one.supported_by.facts]
 
 
-@given(story=stories)
+@given(story=stories | kindred)
 @settings(deadline=None, max_examples=40)
 def test_confidence_lies_in_its_interval_and_has_its_stance(hand, story):
     """The record is consistent with itself, and can say why."""

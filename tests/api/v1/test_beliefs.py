@@ -148,6 +148,37 @@ def test_what_is_withdrawn_is_gone(api, everything, scope, owners):
     assert 200 == api.get(f"/v1/beliefs/{belief_id}", params={"as_of": before}).status_code
 
 
+def test_either_name_of_one_thing_reads_one_set(api, everything, scope, owners, stated):
+    """What turns out to be one has one set of beliefs under either name; before, it had two."""
+    apex = {"name": "Apex"}
+    [told] = stated(("2026-05-02T10:00:00Z", apex, "owner", "Bob"))
+    [said] = stated(("2026-05-03T10:00:00Z", apex, "same_as", {"type": "entity", "name": "Acme"}))
+
+    def found(about, **more):
+        more |= {"scope": scope, "about": about, "predicate": "owner"}
+        return everything("/v1/beliefs", **more)
+
+    [belief] = found("Acme")
+    gone = api.get(f"/v1/beliefs/{belief_of(told)}").json()
+    why = api.get("/v1/beliefs/why", params={"belief_id": belief["id"]}).json()
+    [before] = found("Apex", as_of=recorded(told))
+    assert [belief] == found("Apex")
+    assert (["Bob"], 2) == (held([belief]), belief["evidence_count"])
+    assert belief["id"] == gone["superseded_by"]
+    events = {node["id"] for node in why["support_graph"]["nodes"]}
+    assert {owners[1]["id"], told["id"]} <= events
+    assert (belief_of(told), 1) == (before["id"], before["evidence_count"])
+
+    api.post(f"/v1/lifecycle/memory-event/{said['id']}/cancel", json={})
+    api.post("/v1/admin/flush-views")
+    [acme], [parted] = found("Acme"), found("Apex")
+    assert (1, 1) == (acme["evidence_count"], parted["evidence_count"])
+    assert [belief] == [
+        {**one, "recorded_to": None, "superseded_by": belief["superseded_by"]}
+        for one in found("Apex", as_of=recorded(said))
+    ]
+
+
 def test_the_tier_is_beta(api, scope):
     """001 §2.4.2."""
     answer = api.get("/v1/beliefs", params={"scope": scope})

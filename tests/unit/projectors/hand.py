@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from projectors.base import Overlay, Projector, Put
-from projectors.records import Moved, name_key, past_key, record_key
+from projectors.records import Mark, Moved, fact_about_key, name_key, past_key, record_key
 from schemas.entry import KINDS, Body, Directive, Entry, Experience, Tick
 from schemas.envelope import Context, Directives, Envelope, PlainText
 from schemas.ids import derive_id, format_id, parse_id, uuid7
@@ -53,9 +53,11 @@ class Laid(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Rooted(msgspec.Struct, frozen=True, kw_only=True):
-    """What an entity is the same as."""
+    """What an entity is the same as, what it is called, and since when it is known."""
 
     root: str
+    name: str = ""
+    first_seen_at: datetime
 
 
 class Rows:
@@ -70,7 +72,7 @@ class Rows:
         }
         self.tables |= {"episodes": Episode, "episodes_moved": Moved}
         self.tables |= {"facts_heard": HeardRow, "entities": Rooted}
-        self.tables |= {"facts_basis": Laid, **tables}
+        self.tables |= {"facts_basis": Laid, "facts_about": Mark, **tables}
         self.rows: dict[tuple[int, str, bytes], bytes] = {}
 
     def get(self, tenant_no: int, table: str, key: bytes) -> Any | None:
@@ -197,12 +199,26 @@ class Hand:
                 place = past_key("facts", fact.id, before.version)
                 self.overlay.apply(TENANT, Put(table="facts_past", key=place, value=past))
             self.overlay.apply(TENANT, Put(table="facts", key=key, value=fact))
+            if before is None:
+                self._find(fact, key)
         for name in gone:
             self.overlay._set((TENANT, "facts", record_key("facts", name)), None)
         ids = [*(fact.id for fact in facts), *gone]
         row = Moved(offset=entry.offset, ids=ids)
         self.overlay.apply(TENANT, Put(table="facts_moved", key=b"", value=row))
         self.project(entry)
+
+    def _find(self, fact: Fact, key: bytes) -> None:
+        """A new fact is found by what it is about, and that is known from now on."""
+        place = name_key(fact.subject.id)
+        known = self.view.get("entities", place)
+        if known is None:
+            known = Rooted(root=fact.subject.id, name=fact.subject.name, first_seen_at=self.at)
+            self.overlay.apply(TENANT, Put(table="entities", key=place, value=known))
+        basis = self.view.get("facts_basis", key)
+        scope_no = SCOPE_NO if basis is None else int.from_bytes(basis.line[:4], "big")
+        about = fact_about_key(scope_no, known.root, fact.predicate, key)
+        self.overlay.apply(TENANT, Put(table="facts_about", key=about, value=Mark()))
 
     def hear(self, entry: Entry, facts: Sequence[Fact], told: Mapping[str, float]) -> None:
         """Facts that an entry speaks of again, each as surely as that, and those it moves."""
@@ -228,7 +244,7 @@ class Hand:
         """These are one thing."""
         root = thing(names[0]).id
         for name in names:
-            row = Rooted(root=root)
+            row = Rooted(root=root, name=name.capitalize(), first_seen_at=START)
             key = name_key(thing(name).id)
             self.overlay.apply(TENANT, Put(table="entities", key=key, value=row))
 
