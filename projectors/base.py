@@ -158,13 +158,13 @@ class Overlay:
 
     def take_back(self) -> None:
         """As it was at the mark."""
-        for place, before in reversed(self._journal):
+        while self._journal:
+            place, before = self._journal.pop()
             if before is _ABSENT:
                 del self.pending[place]
             else:
                 self.pending[place] = before
         self._keys.clear()
-        self._journal.clear()
 
 
 _ABSENT: Any = object()
