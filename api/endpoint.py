@@ -30,9 +30,9 @@ from api.errors import extra_headers
 from api.principals import Principals
 from api.surface import CORE, Dialect
 from api.wire import CYCLE, Cycle
-from engine.audit import About
 from engine.engine import Engine
 from engine.metrics import RequestCounts
+from engine.rows import About
 from schemas import limits
 from schemas.caller import Caller, Decision, Origin
 from schemas.errors import (

@@ -7,9 +7,9 @@ import msgspec
 
 from engine import policy
 from engine.annotator import NAME as ANNOTATOR
-from engine.audit import About
 from engine.backlog import work_health
 from engine.commit import Desk
+from engine.rows import About
 from engine.state.kv import StoreError
 from engine.state.names import TENANT
 from engine.state.views import Unit

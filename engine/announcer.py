@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from engine.lifecycle import Lifecycle, Note
+from engine.lifecycle import Lifecycle
+from engine.rows import Due, Note, Waiting
 from engine.state.kv import KV, Batch
 from projectors.base import Put
 from projectors.fold import Outcome, StageReport
@@ -21,7 +22,7 @@ from schemas.layers import Episode
 from schemas.lifecycle import STAGE_ORDER
 
 if TYPE_CHECKING:
-    from engine.folding import Step
+    from engine.rows import Step
 
 FAMILIES = ("due",)
 _EXTRACTED: Final = ("facts", "entities", "beliefs", "episodes")
@@ -33,25 +34,6 @@ _LAYERS: Final = {
     "concepts": "understanding",
 }
 _pack = msgspec.msgpack.Encoder().encode
-
-
-class Due(msgspec.Struct, frozen=True, array_like=True):
-    """The stages of one entry that wait for the indexes."""
-
-    tenant_no: int
-    offset: int
-    scope: str
-    event: bytes | None
-    batch_id: str | None
-    extracted: bytes | None
-    notes: list[tuple[str, dict[str, Any]]]
-
-
-class Waiting(msgspec.Struct, frozen=True, array_like=True):
-    """What one batch of the projection left to be said; `first` is where the batch began."""
-
-    first: int
-    due: list[Due]
 
 
 _unpack = msgspec.msgpack.Decoder(Waiting).decode

@@ -18,6 +18,7 @@ import msgspec
 from engine import merkle
 from engine.clock import Clock, Stamps
 from engine.merkle import Node, Tree
+from engine.rows import About, AuditNote, Kept, Mark, Pending
 from engine.state.kv import KV, Batch, CorruptStore
 from engine.state.names import TENANT, Names
 from engine.state.vault import TenantKeys, Vault
@@ -39,62 +40,7 @@ _NOWHERE = Origin(request_id="", method="", path="")
 _pack = msgspec.msgpack.Encoder().encode
 
 
-class AuditNote(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A row as it is kept: its time is in its id, hashes and ids are bytes."""
-
-    actor: str
-    tenant: str
-    scope: str | None
-    method: str
-    path: str
-    capability: str
-    allowed: bool
-    tier: str
-    body_hash: bytes
-    headers_hash: bytes
-    body_bytes: int | None
-    status: int
-    event: bytes | None
-    client_ip: str | None
-    user_agent: str | None
-    request_id: str
-    elapsed_us: int
-    token_id: str | None
-    note: str | None
-    pepper_version: int
-    gdpr: bool
-
-
 _unpack = msgspec.msgpack.Decoder(AuditNote).decode
-
-
-class About(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a call was about, and how it is answered."""
-
-    status: int
-    scope: str | None = None
-    event: bytes | None = None
-    note: str | None = None
-    gdpr: bool = False
-
-
-class Pending(msgspec.Struct, frozen=True, gc=False):
-    """A row that is not written yet."""
-
-    tenant_no: int
-    raw: bytes
-    note: AuditNote
-
-
-class Kept(msgspec.Struct, frozen=True, gc=False):
-    """A row as it was read: `note` is None when its content was pruned, or cannot be read."""
-
-    sequence: int
-    leaf: bytes
-    raw: bytes
-    note: AuditNote | None
-    is_intact: bool
-    is_pruned: bool
 
 
 def peppered(pepper: bytes, content: bytes) -> bytes:
@@ -227,13 +173,6 @@ def read_head(kv: KV, keys: TenantKeys, tenant_no: int) -> Tree:
         raise CorruptStore("the head of the audit tree is not the one written")
     peaks = [said[at : at + _HASH_BYTES] for at in range(8, len(said), _HASH_BYTES)]
     return Tree(int.from_bytes(said[:8], "big"), tuple(peaks))
-
-
-class Mark(msgspec.Struct, frozen=True):
-    """Rows before this one were looked at for pruning, and so many of them were pruned."""
-
-    before: int = 0
-    pruned: int = 0
 
 
 def read_mark(kv: KV, keys: TenantKeys, tenant_no: int) -> Mark:

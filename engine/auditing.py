@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from engine import merkle, policy
-from engine.audit import AuditNote, Kept, check_trail, hash_text, row_of
+from engine.audit import check_trail, hash_text, row_of
+from engine.rows import AuditNote, Kept
 from engine.settings import Settings
 from engine.state.kv import CorruptStore
 from engine.state.names import TENANT

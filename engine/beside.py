@@ -26,19 +26,12 @@ from typing import IO, Final, Protocol
 import msgspec
 
 from engine.clock import Clock
-from engine.folding import Folded, Step, fold_entry
+from engine.folding import fold_entry
+from engine.rows import Ask, Folded, Step
 from engine.state.kv import KV
+from engine.state.rows import Packed
 from engine.state.scratch import clear_scratch, open_beside
-from engine.state.views import (
-    Packed,
-    Place,
-    Remembered,
-    Rows,
-    Unit,
-    family_of,
-    packed,
-    row_key,
-)
+from engine.state.views import Place, Remembered, Rows, Unit, family_of, packed, row_key
 from projectors import STAGES
 from projectors.base import Overlay, Projector, Stage
 from projectors.fold import ProjectorFailed, Skips
@@ -59,15 +52,6 @@ class Gone(Exception):
 
 _FAILURES: Final = (Gone, OSError, TimeoutError, ValueError)
 """Of a process that has ended: `ValueError` says that its pipe is closed."""
-
-
-class Ask(msgspec.Struct, frozen=True, array_like=True):
-    """Entries to fold, after all that was asked before; or afresh, from what is written."""
-
-    entries: list[Entry]
-    skips: list[tuple[str, int]]
-    is_indexed: bool
-    is_afresh: bool
 
 
 _encode = msgspec.msgpack.Encoder().encode

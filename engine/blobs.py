@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine import policy
-from engine.audit import About
 from engine.commit import Desk
 from engine.intake import UploadRequest, keep_upload, record_of
+from engine.rows import About
 from engine.state.names import SCOPE
 from projectors.blobs import BlobRow, use_scope
 from schemas.blobs import BlobRecord

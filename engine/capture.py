@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from engine import policy
-from engine.audit import About
 from engine.commit import Desk, encode_body
 from engine.read import entry_state, find_event
+from engine.rows import About, Bulk, BulkCaptureRequest, CaptureRequest, Sealed, Written
 from engine.state.kv import StoreWriteFailed
 from engine.state.names import TENANT
 from projectors.blobs import cited, cites
-from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import Experience
-from schemas.envelope import BulkRequest, Envelope, checked, full_envelopes, scopes_of
+from schemas.envelope import Envelope, checked, full_envelopes, scopes_of
 from schemas.errors import IdempotencyConflict, InvalidEnvelope, WalUnavailable
 from schemas.ids import format_id, parse_id
 from schemas.receipts import BulkReceipt, Receipt
@@ -27,48 +26,6 @@ BULK_FAMILY: Final = "/v1/experience/bulk"
 """Endpoint families of an idempotency key (001 §18.2.9)."""
 
 _canonical = msgspec.msgpack.Encoder(order="deterministic").encode
-
-
-class CaptureRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One experience, and how far to wait for it."""
-
-    envelope: Envelope
-    wait: str | None = None
-    wait_ms: int = limits.WAIT_MS_DEFAULT
-
-
-class BulkCaptureRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Many experiences, and how far to wait for them."""
-
-    bulk: BulkRequest
-    wait: str | None = None
-    wait_ms: int = limits.WAIT_MS_DEFAULT
-
-
-class Sealed(msgspec.Struct, frozen=True, gc=False):
-    """An experience ready to be proposed: its bytes, and what tells it from another."""
-
-    body: Experience
-    encoded: bytes
-    idem: bytes
-    body_mac: bytes
-
-
-class Batch(msgspec.Struct, frozen=True):
-    """A bulk call: its id, and where in the request each envelope stood before it was ordered."""
-
-    id: str
-    places: list[int]
-
-
-class Written(msgspec.Struct, frozen=True, gc=False):
-    """Where an experience is, and whether it was there before."""
-
-    offset: int
-    raw: bytes
-    event_id: str
-    scope: str
-    replayed: bool
 
 
 async def capture(engine: "Engine", caller: Caller, request: CaptureRequest) -> Receipt:
@@ -100,7 +57,7 @@ async def capture_bulk(
     order = list(range(len(envelopes)))
     if request.bulk.ordering == "strict_temporal":
         order.sort(key=lambda at: envelopes[at].context.observed_at)
-    batch = Batch(engine.clock.new_id("batch"), order)
+    batch = Bulk(engine.clock.new_id("batch"), order)
     ordered = [envelopes[at] for at in order]
     proposal = Experiences(
         engine, caller, decision, family=BULK_FAMILY, envelopes=ordered, batch=batch
@@ -147,7 +104,7 @@ class Experiences:
         *,
         family: str,
         envelopes: list[Envelope],
-        batch: Batch | None = None,
+        batch: Bulk | None = None,
     ) -> None:
         self._engine = engine
         self._batch = batch

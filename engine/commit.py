@@ -13,18 +13,21 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 
-from engine.audit import About, Pending, Trail
+from engine.audit import Trail
 from engine.clock import Clock, Stamps
-from engine.lifecycle import Lifecycle, Note
+from engine.lifecycle import Lifecycle
 from engine.merkle import Tree
 from engine.notices import notes_of
+from engine.rows import About, Note, Pending
 from engine.state.kv import Batch, StoreError, StoreWriteFailed
-from engine.state.log import Draft, KvLog, erasure_due
+from engine.state.log import KvLog, erasure_due
 from engine.state.names import ACTOR, SCOPE, TENANT, Names
+from engine.state.rows import Draft
 from engine.state.views import Unit, build_request, packed
 from projectors.base import Overlay
 from projectors.fold import fold_inline
@@ -69,7 +72,8 @@ class Proposal(Protocol):
 _Queued = tuple[Proposal, asyncio.Future[Any]]
 
 
-class Replay(msgspec.Struct, frozen=True, gc=False):
+@dataclass(frozen=True, slots=True)
+class Replay:
     """An idempotency key was used before: where, and with which body."""
 
     offset: int
@@ -209,7 +213,8 @@ class Desk:
         return answer
 
 
-class Begun(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Begun:
     """A batch that is written and on its way to the disk, and who waits for it."""
 
     desk: Desk
@@ -231,6 +236,7 @@ class Committer:
         inline: Unit,
         lifecycle: Lifecycle,
         clock: Clock,
+        entries_max: int = limits.COMMIT_ENTRIES_MAX,
     ) -> None:
         self.log = log
         self.directory = log.directory
@@ -244,6 +250,7 @@ class Committer:
         self.committed_entries = 0
         self.on_durable: Callable[[], None] = lambda: None
         self.on_control: Callable[[Mapping[tuple[int, str, bytes], Any]], None] = lambda _: None
+        self._entries_max = entries_max
         self._queue: deque[tuple[Proposal, asyncio.Future[Any]]] = deque()
         self._queued_entries = self._queued_bytes = 0
         self._running: asyncio.Task[None] | None = None
@@ -329,7 +336,7 @@ class Committer:
         while self._queue:
             proposal, _ = self._queue[0]
             if taken and (
-                entries + proposal.entry_count > limits.COMMIT_ENTRIES_MAX
+                entries + proposal.entry_count > self._entries_max
                 or size + proposal.byte_count > limits.COMMIT_BYTES_MAX
             ):
                 break

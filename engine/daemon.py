@@ -13,10 +13,12 @@ from typing import Final
 from engine.announcer import Announcer
 from engine.beside import Beside, Stretch
 from engine.clock import Clock
-from engine.folding import Folded, Step, fold_entry
+from engine.folding import fold_entry
 from engine.pace import LOOK_S, Pace
+from engine.rows import Folded, Step
 from engine.state.kv import KV, Batch, StoreError
-from engine.state.log import KvLog, Row
+from engine.state.log import KvLog
+from engine.state.rows import Row
 from engine.state.views import Unit, build_request, packed
 from projectors.base import Overlay, Stage
 from projectors.fold import ProjectorFailed, Skips
@@ -79,7 +81,7 @@ class Daemon:
         self._stopping = threading.Event()
         self._rebuild = threading.Event()
         self._rebuild_after = 0
-        self._thread: threading.Thread | None = None
+        self._running: threading.Thread | None = None
         self.processed_entries = 0
         self._batch_ended_s = 0.0
         self._pace = Pace()
@@ -110,8 +112,8 @@ class Daemon:
     def start(self) -> None:
         """Run in a thread of its own until `stop`, beside the event loop that called."""
         self._loop_thread = threading.get_ident()
-        self._thread = threading.Thread(target=self._run, name="projection", daemon=True)
-        self._thread.start()
+        self._running = threading.Thread(target=self._run, name="projection", daemon=True)
+        self._running.start()
 
     def wake(self) -> None:
         """The log has grown."""
@@ -121,8 +123,8 @@ class Daemon:
         """Finish the batch at hand and return."""
         self._stopping.set()
         self._wake.set()
-        if self._thread is not None:
-            self._thread.join()
+        if self._running is not None:
+            self._running.join()
         if self.beside is not None:
             self.beside.close()
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from engine.audit import About
 from engine.commit import Desk
+from engine.rows import About
 from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import Command, Directive, Entry

@@ -51,9 +51,10 @@ from engine.state.integrity import check_tail
 from engine.state.keyring import FOLDER, Keyring
 from engine.state.keys import load_secret, sync_directory, write_durably
 from engine.state.kv import KV, StoreError
-from engine.state.log import KvLog, Row
+from engine.state.log import KvLog
 from engine.state.names import TENANT, Names
 from engine.state.rocks import RocksKV
+from engine.state.rows import Row
 from engine.state.scratch import clear_scratch
 from engine.state.syncer import Syncer
 from engine.state.vault import FAMILIES as VAULT_FAMILIES

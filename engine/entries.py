@@ -2,8 +2,8 @@
 
 import msgspec
 
-from engine.state.log import Row
 from engine.state.names import ACTOR, SCOPE, TENANT, Names
+from engine.state.rows import Row
 from schemas.entry import SCHEMA_VERSION, Body, Entry, into_scope_of
 from schemas.ids import format_id
 from schemas.times import from_us

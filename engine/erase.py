@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from engine import policy
-from engine.audit import About
 from engine.commit import Desk
 from engine.directives import Asked, Order, Written
 from engine.erasing import Plan, plan_done, plan_of
@@ -27,6 +26,7 @@ from engine.jobs import (
 from engine.previews import check_preview, digest_of, drop_previews, find_preview, keep_preview
 from engine.redaction import command_of, redact, release_blob
 from engine.rotation import rotate
+from engine.rows import About
 from engine.selection import is_held
 from engine.state.kv import StoreError
 from engine.state.names import SCOPE

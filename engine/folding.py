@@ -8,31 +8,14 @@ from typing import Final
 
 import msgspec
 
-from engine.announcer import Due, said
-from engine.state.views import Packed
+from engine.announcer import said
+from engine.rows import Step
 from projectors.base import Close, Drop, Overlay, Put, Stage
 from projectors.fold import Outcome, Skips, fold_stages
 from schemas.entry import Entry
 
 _OPERATIONS: Final = {Put: "put", Close: "close", Drop: "drop"}
 _pack = msgspec.msgpack.Encoder().encode
-
-
-class Step(msgspec.Struct, frozen=True, array_like=True):
-    """What one entry left: the stages that ran, its row of the change feed, what to announce."""
-
-    offset: int
-    stages: list[str]
-    feed: bytes | None
-    due: Due | None
-
-
-class Folded(msgspec.Struct, frozen=True, array_like=True):
-    """What a run of entries left. One that is not whole ends before an entry that failed."""
-
-    rows: list[Packed]
-    steps: list[Step]
-    is_whole: bool = True
 
 
 def fold_entry(

@@ -14,6 +14,7 @@ import msgspec
 from engine.clock import Clock
 from engine.documents import event_documents, first_event, record_document
 from engine.entries import EntryReader
+from engine.rows import Feed
 from engine.state.blocks import pack_vectors, row_of, shape_of
 from engine.state.directory import Directory
 from engine.state.embeddings import FAMILIES as EMBEDDINGS
@@ -21,8 +22,9 @@ from engine.state.embeddings import Embeddings, Kept
 from engine.state.generations import Generation
 from engine.state.index import Document, Embedder, Layer
 from engine.state.kv import KV, StoreError
-from engine.state.log import KvLog, Row
+from engine.state.log import KvLog
 from engine.state.names import SCOPE, TENANT, Names
+from engine.state.rows import Row
 from engine.state.vault import Vault, offset_key
 from engine.state.vector_index import Gone, Placed
 from engine.state.views import Halves, Unit
@@ -40,13 +42,6 @@ _FIRST_VERSION: Final = (1).to_bytes(4, "big")
 
 Name = tuple[int, Layer, bytes]
 """(tenant, layer, raw id): what a document is about."""
-
-
-class Feed(msgspec.Struct, frozen=True, array_like=True):
-    """The rows that one entry changed: (table, key, operation)."""
-
-    tenant_no: int
-    rows: list[tuple[str, bytes, str]]
 
 
 _unpack_feed = msgspec.msgpack.Decoder(Feed).decode

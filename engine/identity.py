@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from engine import policy
-from engine.audit import About
 from engine.commit import Desk
+from engine.rows import About
 from projectors.control import revoked_key
 from schemas.caller import Caller, Decision
 from schemas.entry import Directive, Revoke

@@ -75,7 +75,7 @@ class Indexer:
         self._told = 0
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._running: threading.Thread | None = None
 
     # ── running ──────────────────────────────────────────────────────────────────────────────
 
@@ -104,8 +104,8 @@ class Indexer:
     def start(self) -> None:
         """Run in a thread of its own until `stop`."""
         self._tell()
-        self._thread = threading.Thread(target=self._run, name="indexer", daemon=True)
-        self._thread.start()
+        self._running = threading.Thread(target=self._run, name="indexer", daemon=True)
+        self._running.start()
 
     def wake(self) -> None:
         """The views have moved."""
@@ -115,8 +115,8 @@ class Indexer:
         """Finish what is at hand and let go of the files; what was not committed is done again."""
         self._stopping.set()
         self._wake.set()
-        if self._thread is not None:
-            self._thread.join()
+        if self._running is not None:
+            self._running.join()
         _close(self._served)
         _close(self._building)
         for _, generation in self._retired:

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.audit import About
 from engine.commit import Desk
 from engine.media import perceptual_hash, sniffed
+from engine.rows import About
 from engine.state.blob_files import new_key
 from engine.state.kv import StoreWriteFailed
 from engine.state.names import TENANT

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from engine import policy
-from engine.audit import About
 from engine.commit import Desk
+from engine.rows import About
 from engine.state.names import TENANT
 from engine.work.board import TaskDead
 from projectors.jobs import DEAD_LETTER, JobRow, job_key

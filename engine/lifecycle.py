@@ -10,11 +10,13 @@ import heapq
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from engine.clock import Clock, Stamps
+from engine.rows import Note
 from engine.state.kv import KV, Batch
 from schemas import limits
 from schemas.ids import format_id, uuid7, uuid7_first, uuid7_instant_us
@@ -27,17 +29,6 @@ _json = msgspec.json.Encoder().encode
 _BEGUN_MAX = 16_384
 REVOKED = "revoked"
 """Why a stream was closed: its subscriber may not watch any more."""
-
-
-class Note(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An announcement as it is kept: id and time are in its key, ids are sixteen bytes."""
-
-    name: str
-    scope: str | None
-    event: bytes | None
-    sequence: int | None
-    batch_id: str | None
-    payload: dict[str, Any]
 
 
 _unpack = msgspec.msgpack.Decoder(Note).decode
@@ -59,7 +50,8 @@ def announcement(raw: bytes, note: Note) -> LifecycleEvent:
     return made
 
 
-class Filter(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
     """Which announcements a subscriber wants (001 §8.9.1); all conditions must hold."""
 
     tenant_no: int
@@ -68,7 +60,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     event: bytes | None = None
     batch_id: str | None = None
     names: frozenset[str] | None = None
-    jobs: dict[str, str] = {}
+    jobs: dict[str, str] = field(default_factory=dict)
     visible: Callable[[str | None], bool] | None = None
 
     def matches(self, note: Note) -> bool:

@@ -6,10 +6,9 @@ head follows from the peaks alone, and a proof that a leaf is in it from about l
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
-
-import msgspec
 
 NOTHING: Final = sha256(b"").digest()
 """The head of a tree without leaves."""
@@ -18,7 +17,8 @@ Node = tuple[int, int]
 """(level, index): over the leaves from index << level to (index + 1) << level; level 0 is one."""
 
 
-class Tree(msgspec.Struct, frozen=True, gc=False):
+@dataclass(frozen=True, slots=True)
+class Tree:
     """How many leaves there are, and the roots of the complete subtrees, widest first."""
 
     size: int = 0
@@ -55,7 +55,7 @@ def head_of(tree: Tree) -> bytes:
     if not tree.peaks:
         return NOTHING
     *wider, head = tree.peaks
-    for peak in reversed(wider):
+    for peak in wider[::-1]:
         head = node_hash(peak, head)
     return head
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from engine.lifecycle import Note
+from engine.rows import Note
 from schemas.entry import Cancel, Directive, Forget, Park, SetPolicy
 from schemas.ids import parse_id
 from schemas.jobs import EndJob, MoveJob

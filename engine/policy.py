@@ -5,9 +5,8 @@ tier does not speak of is as its parent says. Deciding is pure; `Policies` finds
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
 
 from engine.presets import Preset
 from engine.state.names import SCOPE, TENANT, Names
@@ -27,7 +26,8 @@ if TYPE_CHECKING:
 # ── deciding (pure) ──────────────────────────────────────────────────────────────────────────
 
 
-class Tier(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Tier:
     """One tier's document, for a decision."""
 
     name: str
@@ -129,7 +129,8 @@ _DECIDING: Final = _DOCUMENTS | {"scopes"}
 """Tables whose rows can change a decision; who belongs to a scope is in the last of them."""
 
 
-class Standing(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Standing:
     """What bears on an actor's decisions whatever the scope: documents above scopes, and its own.
 
     A tenant that has no number yet has no documents of its own; its first one clears what is
@@ -146,7 +147,7 @@ class Policies:
 
     def __init__(self, preset: Preset, inline: Unit, names: Names) -> None:
         self.preset = preset
-        self._inline = inline
+        self._views = inline
         self._names = names
         self._decisions: dict[tuple[str, str, str, str | None], Decision] = {}
         self._standing: dict[tuple[str, str], Standing] = {}
@@ -218,7 +219,7 @@ class Policies:
         tenant_no = self._names.known(TENANT, 0, tenant)
         if tenant_no is None:
             return Standing(None, above, [])
-        row = self._inline.get(tenant_no, "policies", TENANT_KEY)
+        row = self._views.get(tenant_no, "policies", TENANT_KEY)
         if row is not None:
             above.append(Tier("tenant", row.document))
         own = self.actor_document(tenant_no, actor)
@@ -229,13 +230,13 @@ class Policies:
         system_no = self._names.known(TENANT, 0, SYSTEM.tenant)
         row = None
         if system_no is not None:
-            row = self._inline.get(system_no, "policies", DEPLOYMENT_KEY)
+            row = self._views.get(system_no, "policies", DEPLOYMENT_KEY)
         return self.preset.document if row is None else row.document
 
     def tenant_document(self, tenant: str) -> PolicyDocument | None:
         """What the tenant says."""
         tenant_no = self._names.known(TENANT, 0, tenant)
-        row = None if tenant_no is None else self._inline.get(tenant_no, "policies", TENANT_KEY)
+        row = None if tenant_no is None else self._views.get(tenant_no, "policies", TENANT_KEY)
         return None if row is None else row.document
 
     def stores_body_bytes(self, tenant: str) -> bool:
@@ -252,12 +253,12 @@ class Policies:
         scope_no = self._names.known(SCOPE, tenant_no, scope)
         if scope_no is None:
             return None
-        row = self._inline.get(tenant_no, "policies", policy_key(scope_no))
+        row = self._views.get(tenant_no, "policies", policy_key(scope_no))
         return None if row is None else row.document
 
     def actor_document(self, tenant_no: int, actor: str) -> PolicyDocument | None:
         """What is said of one actor."""
-        row = self._inline.get(tenant_no, "actor_policies", b"")
+        row = self._views.get(tenant_no, "actor_policies", b"")
         found = None if row is None else row.actors.get(actor)
         return None if found is None else found.document
 
@@ -268,7 +269,7 @@ class Policies:
         scope_no = self._names.known(SCOPE, tenant_no, scope)
         if scope_no is None:
             return None
-        row: ScopeRow | None = self._inline.get(tenant_no, "scopes", scope_key(scope_no))
+        row: ScopeRow | None = self._views.get(tenant_no, "scopes", scope_key(scope_no))
         return row
 
     def check_membership(self, caller: Caller, capability: str, scope: str) -> None:
@@ -325,7 +326,7 @@ class Policies:
         levels = self._levels.get(tenant_no)
         if levels is None:
             levels = self._levels[tenant_no] = Levels()
-            for _, row in self._inline.scan(tenant_no, "scopes"):
+            for _, row in self._views.scan(tenant_no, "scopes"):
                 levels.take(row)
         return levels.paths.get(actor, set())
 

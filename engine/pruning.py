@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from engine import policy
-from engine.audit import About
 from engine.commit import Desk
+from engine.rows import About
 from engine.scopes import ScopeWalk, count_events, is_write_to, row_of
 from engine.state.names import SCOPE
 from projectors.control import ScopeRow, policy_key

@@ -8,10 +8,9 @@ Where Redis is set, `shared_rates.py` holds the buckets instead, for several ser
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Protocol
-
-import msgspec
 
 from engine.clock import Clock
 from engine.policy import Policies, Tier
@@ -30,7 +29,8 @@ Place = tuple[str, str, str]
 _PERIODS_S: Final = {"s": 1, "m": 60, "h": 3600}
 
 
-class Limit(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Limit:
     """So many calls in a period; as many may come at once."""
 
     count: int
@@ -42,7 +42,8 @@ class Limit(msgspec.Struct, frozen=True):
         return self.count / self.period_s
 
 
-class Allowance(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
     """What became of one call, and what is left."""
 
     limit: int

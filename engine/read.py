@@ -14,8 +14,8 @@ from engine.daemon import stage_elapsed_ms
 from engine.lifecycle import stages_key, unpack_stages
 from engine.phrases import window_of
 from engine.reach import Reach, View, reach_of
-from engine.state.log import Row
 from engine.state.names import TENANT
+from engine.state.rows import Row
 from engine.temporal import Answer, Window
 from engine.told import actor_of, subject_of, told_by
 from schemas import limits

@@ -6,7 +6,8 @@ from hashlib import sha256
 import msgspec
 
 from engine.state.kv import KV
-from engine.state.log import KvLog, Row
+from engine.state.log import KvLog
+from engine.state.rows import Row
 from engine.state.views import Unit, packed
 from projectors.base import Overlay, Stage
 from projectors.fold import Skips, fold_inline, fold_stages

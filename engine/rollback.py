@@ -8,8 +8,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from engine import policy
-from engine.audit import About
 from engine.commit import Desk
+from engine.rows import About
 from engine.selection import TABLES, Selection, latest
 from projectors.forgets import RollbackRow
 from schemas import limits

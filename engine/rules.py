@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from engine import policy
-from engine.audit import About
 from engine.commit import Desk
 from engine.rates import in_force
+from engine.rows import About
 from schemas.caller import SYSTEM, Caller, Decision
 from schemas.entry import Directive, SetPolicy
 from schemas.errors import InvalidBody, NotFound

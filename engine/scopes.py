@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from engine import policy
-from engine.audit import About
 from engine.commit import Desk
 from engine.forget import ForgetCall, forget
+from engine.rows import About
 from engine.state.names import SCOPE
 from projectors.control import ScopeRow, policy_key, scope_key
 from schemas import limits

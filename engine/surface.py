@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from engine import policy
-from engine.audit import About
 from engine.commit import Desk
+from engine.rows import About
 from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import Cancel, Directive, Experience, PutDocument

@@ -13,7 +13,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from engine.state.log import KvLog, Row
+from engine.state.log import KvLog
+from engine.state.rows import Row
 from projectors.episodes import Member, compose
 from schemas import limits
 from schemas.entry import Entry

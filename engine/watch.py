@@ -7,10 +7,10 @@ import msgspec
 from msgspec import UNSET
 
 from engine import policy
-from engine.audit import About
 from engine.commit import Desk
 from engine.lifecycle import REVOKED, Filter, Subscription, frame
 from engine.read import REQUIRED_STAGES, entry_state, find_event
+from engine.rows import About
 from engine.state.names import TENANT
 from projectors.control import revoked_key
 from schemas import limits

@@ -6,8 +6,9 @@ import msgspec
 from msgspec import Meta
 
 from api.endpoint import STABLE, Call, Endpoint, Reply
-from engine.capture import BulkCaptureRequest, CaptureRequest, capture, capture_bulk
+from engine.capture import capture, capture_bulk
 from engine.read import get_write_status
+from engine.rows import BulkCaptureRequest, CaptureRequest
 from schemas import limits
 from schemas.envelope import BulkRequest, Envelope, Note
 from schemas.errors import (

@@ -11,7 +11,7 @@ from engine.state.kv import KV, Batch
 from engine.state.vault import offset_key
 
 if TYPE_CHECKING:
-    from engine.state.log import Header
+    from engine.state.rows import Header
 
 FAMILIES = ("ids", "scope_log", "idem")
 
@@ -76,12 +76,18 @@ def index_header(batch: Batch, header: "Header") -> None:
 
 def expected_rows(header: "Header") -> dict[tuple[str, bytes], bytes]:
     """What `index_header` writes for an entry, for a verifier to compare."""
-    found: dict[tuple[str, bytes], bytes] = {}
-
-    class Recorder:
-        def put(self, family: str, key: bytes, value: bytes) -> None:
-            found[family, key] = value
-
-    recorder: Any = Recorder()
+    recorder: Any = _Recorder()
     index_header(recorder, header)
+    found: dict[tuple[str, bytes], bytes] = recorder.found
     return found
+
+
+class _Recorder:
+    """A batch that nobody writes."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, bytes], bytes] = {}
+
+    def put(self, family: str, key: bytes, value: bytes) -> None:
+        """Note a row."""
+        self.found[family, key] = value

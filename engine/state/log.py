@@ -10,6 +10,7 @@ import hmac
 import os
 import threading
 import zlib
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
@@ -22,6 +23,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from engine.state import directory
 from engine.state.directory import Directory, index_header
 from engine.state.kv import KV, Batch, CorruptStore, StoreError
+from engine.state.rows import Draft, Header, Row
 from engine.state.syncer import Syncer
 from engine.state.vault import Vault, commitment, offset_key
 from schemas import limits
@@ -35,49 +37,6 @@ _PLAIN, _DEFLATED = b"\0", b"\1"
 _NONCE_BYTES = 12
 _CACHE_ROWS = 8192
 _CACHE_BYTES = 32 * limits.MIB
-
-
-class Draft(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An entry that has no offset yet."""
-
-    id: bytes
-    tenant_no: int
-    scope_no: int
-    actor_no: int
-    kind: int
-    schema_version: int
-    recorded_us: int
-    body: bytes
-    idem: bytes = b""
-    body_mac: bytes = b""
-
-
-class Header(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What stays of an entry for ever, and says nothing about anyone."""
-
-    version: int
-    offset: int
-    id: bytes
-    tenant_no: int
-    scope_no: int
-    actor_no: int
-    kind: int
-    schema_version: int
-    recorded_us: int
-    body_bytes: int
-    cipher_bytes: int
-    cipher_sha256: bytes
-    key_commitment: bytes
-    idem: bytes
-    body_mac: bytes
-
-
-class Row(msgspec.Struct, frozen=True, gc=False):
-    """An entry as it is read: `body` is None when it was erased."""
-
-    header: Header
-    chain: bytes
-    body: bytes | None
 
 
 class Fenced(Exception):
@@ -452,17 +411,15 @@ class KvLog(Reads):
         for key, value in self._kv.scan("log", offset_key(start), stop):
             yield read_header(key, value)
 
-    async def tail(self, start: int) -> AsyncIterator[Row]:
+    def tail(self, start: int) -> AsyncIterator[Row]:
         """Rows from `start` on, and then each new one as it becomes durable."""
-        while True:
-            rows = self.read(start, limits.PROJECT_ENTRIES_MAX)
-            for row in rows:
-                yield row
-                start = row.header.offset + 1
-            if not rows:
-                waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                self._waiters.append(waiter)
-                await waiter
+        return _Tail(self, start)
+
+    async def grown(self) -> None:
+        """Wait until more is durable than now."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
 
     # ── taking out ───────────────────────────────────────────────────────────────────────────
 
@@ -518,6 +475,27 @@ class KvLog(Reads):
         """Stop the threads; what was acknowledged is on the disk already."""
         self._flusher.shutdown()
         self._key_layer.shutdown()
+
+
+class _Tail:
+    """Rows of a log, one after the other, for as long as somebody asks."""
+
+    def __init__(self, log: KvLog, start: int) -> None:
+        self._log = log
+        self._start = start
+        self._rows: deque[Row] = deque()
+
+    def __aiter__(self) -> "_Tail":
+        return self
+
+    async def __anext__(self) -> Row:
+        while not self._rows:
+            self._rows.extend(self._log.read(self._start, limits.PROJECT_ENTRIES_MAX))
+            if not self._rows:
+                await self._log.grown()
+        row = self._rows.popleft()
+        self._start = row.header.offset + 1
+        return row
 
 
 def _nothing() -> None:

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from engine.state.keyring import Keyring
 from engine.state.kv import KV, CorruptStore
+from engine.state.rows import PayloadKey
 from schemas import limits
 
 FAMILIES = ("slots", "tenants")
@@ -40,12 +41,6 @@ _REFILL = limits.VAULT_SLOTS_AHEAD // 4
 def offset_key(offset: int) -> bytes:
     """Offsets sort as numbers when written big-endian."""
     return offset.to_bytes(8, "big")
-
-
-class PayloadKey(bytes):
-    """The key of a payload itself, and not a secret from which it follows."""
-
-    __slots__ = ()
 
 
 Wanted = tuple[int, int, bytes]

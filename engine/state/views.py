@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from engine.state.kv import KV, Batch, Readable, StoreError
+from engine.state.rows import Packed, UnitState
 from projectors.base import Projector
 from schemas import limits
 
@@ -19,20 +20,6 @@ _pack = msgspec.msgpack.Encoder().encode
 Answer = TypeVar("Answer")
 Place = tuple[int, str, bytes]
 """Tenant, table and key of a row."""
-Packed = tuple[int, str, bytes, bytes | None]
-"""A row as it is to be written: its place and its bytes, None when it is gone."""
-
-
-class UnitState(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a unit of projectors has come."""
-
-    generation: int = 0
-    checkpoint: int = 0
-    versions: dict[str, int] = {}
-    building: int | None = None
-    building_checkpoint: int = 0
-    building_versions: dict[str, int] = {}
-    announced: int = 0
 
 
 _decode_state = msgspec.msgpack.Decoder(UnitState).decode

@@ -15,9 +15,10 @@ import pytest
 from engine.state.anchors import Anchor, Anchors
 from engine.state.integrity import LogReport, check_tail, verify_log
 from engine.state.kv import KV, Batch, CorruptStore, StoreWriteFailed
-from engine.state.log import FAMILIES, GENESIS, Draft, Fenced, KvLog, Reads, chain_link, split_row
+from engine.state.log import FAMILIES, GENESIS, Fenced, KvLog, Reads, chain_link, split_row
 from engine.state.memory import MemoryKV
 from engine.state.rocks import RocksKV
+from engine.state.rows import Draft
 from engine.state.vault import FAMILIES as VAULT_FAMILIES
 from engine.state.vault import Vault, offset_key
 from schemas import limits

@@ -20,7 +20,7 @@ import msgspec
 import pytest
 
 from engine.blobs import upload_blob
-from engine.capture import CaptureRequest, capture
+from engine.capture import capture
 from engine.engine import open_engine, open_stores
 from engine.erase import PHASES, cancel_erasure, get_erasure, start_erasure
 from engine.exports import get_export, start_export
@@ -31,6 +31,7 @@ from engine.layers.facts import FactsRequest, list_facts
 from engine.layers.understanding import ConceptsRequest, list_concepts
 from engine.proof import look_through, prove
 from engine.read import EventsRequest, get_event, list_events
+from engine.rows import CaptureRequest
 from engine.settings import Settings
 from engine.state.keyring import Keyring
 from engine.state.kv import StoreError

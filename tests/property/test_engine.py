@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from engine.admin import retry_projector
-from engine.capture import BulkCaptureRequest, capture_bulk
+from engine.capture import capture_bulk
 from engine.lifecycle import Filter
+from engine.rows import BulkCaptureRequest
 from engine.state.kv import StoreError
 from engine.state.names import TENANT
 from engine.watch import CancelRequest, cancel

@@ -7,11 +7,12 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.capture import CaptureRequest, capture
+from engine.capture import capture
 from engine.erase import start_erasure
 from engine.forget import ForgetCall, forget, revert_forget
 from engine.jobs import find_job
 from engine.rollback import roll_back, undo_rollback
+from engine.rows import CaptureRequest
 from engine.selection import records_in
 from engine.state.names import SCOPE as SCOPES
 from schemas.envelope import Envelope

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from engine.state.integrity import verify_log
 from engine.state.kv import CorruptStore
-from engine.state.log import FAMILIES, Draft, KvLog
+from engine.state.log import FAMILIES, KvLog
+from engine.state.rows import Draft
 from engine.state.vault import Vault, offset_key
 from schemas.ids import uuid7
 

@@ -7,11 +7,12 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.capture import CaptureRequest, capture
+from engine.capture import capture
 from engine.layers.beliefs import BeliefsRequest, list_beliefs
 from engine.layers.episodes import EpisodesRequest, list_episodes
 from engine.layers.facts import FactsRequest, list_facts
 from engine.layers.understanding import ConceptsRequest, list_concepts
+from engine.rows import CaptureRequest
 from engine.watch import cancel
 from schemas.envelope import Context, Envelope, Message, Term, Triple, TripleContent
 from schemas.lifecycle import CancelRequest

@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine import policy, records
-from engine.capture import CaptureRequest, capture
+from engine.capture import capture
 from engine.read import find_event
 from engine.recall import recall, recall_stream
+from engine.rows import CaptureRequest
 from engine.scopes import register_scope
 from engine.temporal import Window
 from schemas.caller import Caller

@@ -6,7 +6,8 @@ from datetime import datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.capture import CaptureRequest, capture
+from engine.capture import capture
+from engine.rows import CaptureRequest
 from engine.watch import WatchRequest, list_lifecycle, subscribe
 from schemas.envelope import JsonContent
 from schemas.lifecycle import STAGE_ORDER

@@ -18,13 +18,14 @@ from typing import Any, Self
 import msgspec
 
 from engine.beside import Beside, Desk, Gone, Sight
-from engine.capture import BulkCaptureRequest, CaptureRequest, capture, capture_bulk
+from engine.capture import capture, capture_bulk
 from engine.clock import Clock
 from engine.daemon import collect_skips
 from engine.embedders import Kind
 from engine.engine import FAMILIES, Engine, Projection, Stores, assemble, close, start
 from engine.lifecycle import Filter
 from engine.rebuild import replay_inline, replay_stages
+from engine.rows import BulkCaptureRequest, CaptureRequest
 from engine.settings import Settings
 from engine.state.integrity import LogReport, verify_log
 from engine.state.kv import KV, Batch, StoreWriteFailed

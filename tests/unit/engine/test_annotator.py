@@ -9,8 +9,9 @@ import pytest
 from engine import watch
 from engine.admin import health, retry_projector
 from engine.asking import frame_of, is_worth_asking
-from engine.capture import CaptureRequest, capture
+from engine.capture import capture
 from engine.read import get_event
+from engine.rows import CaptureRequest
 from engine.settings import Settings
 from projectors.text.speakers import speakers_of
 from schemas import limits

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import merkle
-from engine.audit import About, check_trail, days_of, hash_text, quarter_of
+from engine.audit import check_trail, days_of, hash_text, quarter_of
 from engine.auditing import (
     AuditSearch,
     get_audit,
@@ -19,6 +19,7 @@ from engine.auditing import (
     verify_chain,
 )
 from engine.merkle import head_of
+from engine.rows import About
 from engine.state.names import TENANT
 from schemas import limits
 from schemas.audit import VerifyRequest

@@ -8,11 +8,12 @@ import signal
 import pytest
 
 from engine.admin import health
-from engine.beside import Ask, Gone, Process, _encode, _read_folded
+from engine.beside import Gone, Process, _encode, _read_folded
 from engine.daemon import collect_skips
 from engine.engine import Projection, assemble, open_stores, start
 from engine.engine import close as close_engine
 from engine.erase import compact_all
+from engine.rows import Ask
 from engine.settings import Settings
 from engine.watch import CancelRequest, cancel
 from schemas import limits

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from engine.capture import BulkCaptureRequest, capture_bulk
+from engine.capture import capture_bulk
 from engine.commit import Desk
+from engine.rows import BulkCaptureRequest
 from engine.state.kv import StoreError
 from engine.state.names import TENANT
 from projectors.base import Projector, Put

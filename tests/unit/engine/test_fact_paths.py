@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from engine.capture import CaptureRequest, capture
+from engine.capture import capture
 from engine.engine import Projection
+from engine.rows import CaptureRequest
 from engine.state.names import SCOPE, TENANT
 from engine.watch import CancelRequest, cancel
 from schemas.envelope import Context, Directives

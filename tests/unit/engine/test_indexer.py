@@ -11,9 +11,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import msgspec
 import pytest
 
-from engine.capture import CaptureRequest, capture
+from engine.capture import capture
 from engine.clock import Clock
 from engine.engine import Projection
+from engine.rows import CaptureRequest
 from engine.settings import Settings
 from engine.state.index import LAYERS
 from engine.state.names import SCOPE

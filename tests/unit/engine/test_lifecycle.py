@@ -10,12 +10,12 @@ from engine.lifecycle import (
     FAMILIES,
     Filter,
     Lifecycle,
-    Note,
     announcement,
     frame,
     pack_stages,
     unpack_stages,
 )
+from engine.rows import Note
 from engine.state.memory import MemoryKV
 from engine.watch import WatchRequest, list_lifecycle, subscribe
 from schemas import limits

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from msgspec import structs
 
-from engine.capture import BulkCaptureRequest, CaptureRequest, capture, capture_bulk
+from engine.capture import capture, capture_bulk
+from engine.rows import BulkCaptureRequest, CaptureRequest
 from engine.state.memory import MemoryKV
 from engine.state.names import ACTOR, FAMILIES, SCOPE, TENANT, Names
 from engine.watch import CancelRequest, cancel

@@ -4,7 +4,8 @@ import time
 
 import msgspec
 
-from engine.capture import CaptureRequest, capture
+from engine.capture import capture
+from engine.rows import CaptureRequest
 from engine.state.names import TENANT
 from schemas import limits
 from schemas.caller import Caller
