@@ -47,6 +47,16 @@ def test_wheel_holds_the_four_packages():
     assert set(PACKAGES) == set(wheel["packages"])
 
 
+def test_image_is_compiled():
+    """The wheel of the image carries the compiled modules; the hook that makes them is there."""
+    hook = project()["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["path"]
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+
+    assert (ROOT / hook).is_file()
+    assert hook in dockerfile
+    assert "\nENV STRATA_COMPILE=1\n" in dockerfile
+
+
 def client() -> dict:
     return tomllib.loads((ROOT / "sdk" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -93,7 +103,8 @@ def test_licence_is_apache():
 
 
 @pytest.mark.parametrize(
-    "name", ["setup", "run", "check", "test", "bench", "schemas", "docs", "session", "newcomer"]
+    "name",
+    ["setup", "run", "check", "test", "bench", "schemas", "docs", "session", "newcomer", "compile"],
 )
 def test_script_is_ready(name):
     """A script can be started as it is, and stops at the first thing that fails."""
