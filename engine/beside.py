@@ -40,8 +40,9 @@ from engine.state.views import (
     row_key,
 )
 from projectors import STAGES
-from projectors.base import Overlay, Projector, Stage
+from projectors.base import Projector, Stage
 from projectors.fold import ProjectorFailed, Skips
+from projectors.overlay import Overlay
 from schemas import limits
 from schemas.entry import Entry
 

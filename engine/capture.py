@@ -13,8 +13,9 @@ from engine.state.names import TENANT
 from projectors.blobs import cited, cites
 from schemas import limits
 from schemas.caller import Caller, Decision
+from schemas.checking import checked, full_envelopes, scopes_of
 from schemas.entry import Experience
-from schemas.envelope import BulkRequest, Envelope, checked, full_envelopes, scopes_of
+from schemas.envelope import BulkRequest, Envelope
 from schemas.errors import IdempotencyConflict, InvalidEnvelope, WalUnavailable
 from schemas.ids import format_id, parse_id
 from schemas.receipts import BulkReceipt, Receipt

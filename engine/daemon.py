@@ -18,8 +18,9 @@ from engine.pace import LOOK_S, Pace
 from engine.state.kv import KV, Batch, StoreError
 from engine.state.log import KvLog, Row
 from engine.state.views import Unit, build_request, packed
-from projectors.base import Overlay, Stage
+from projectors.base import Stage
 from projectors.fold import ProjectorFailed, Skips
+from projectors.overlay import Overlay
 from schemas import limits
 from schemas.entry import (
     KINDS,

@@ -8,8 +8,9 @@ import msgspec
 from engine.state.kv import KV
 from engine.state.log import KvLog, Row
 from engine.state.views import Unit, packed
-from projectors.base import Overlay, Stage
+from projectors.base import Stage
 from projectors.fold import Skips, fold_inline, fold_stages
+from projectors.overlay import Overlay
 from schemas.entry import Entry
 
 EntryOf = Callable[[Row], Entry]

@@ -6,8 +6,9 @@ Pure, and the same whatever the size of the run: that is what replay equality (I
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from projectors.base import Change, Overlay, Projector, Put, Stage
+from projectors.base import Change, Projector, Put, Stage
 from projectors.derives import back_pointers
+from projectors.overlay import Overlay
 from schemas.entry import Entry, Experience
 
 Skips = frozenset[tuple[str, int]]

@@ -1,10 +1,9 @@
-"""When?  Instants with a zone, kept to the microsecond, and half-open intervals."""
+"""When?  Instants with a zone, kept to the microsecond, and lengths of time."""
 
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
-import msgspec
 from msgspec import Meta
 
 from schemas.errors import InvalidTimestamp
@@ -34,27 +33,6 @@ def as_utc(instant: datetime, field: str) -> datetime:
         return instant.astimezone(UTC)
     except OverflowError as error:
         raise InvalidTimestamp(field=field, reason="outside years 1 to 9999 in UTC") from error
-
-
-class Interval(msgspec.Struct, frozen=True):
-    """From `start` on, before `end`; None is open on that side."""
-
-    start: datetime | None
-    end: datetime | None
-
-    def contains(self, moment: datetime) -> bool:
-        """Whether a moment lies in it."""
-        return (self.start is None or self.start <= moment) and (
-            self.end is None or moment < self.end
-        )
-
-    def overlaps(self, start: datetime, end: datetime | None) -> bool:
-        """Whether another half-open interval shares a moment with it; an empty one shares none."""
-        return (
-            (end is None or start < end)
-            and (self.end is None or start < self.end)
-            and (self.start is None or end is None or self.start < end)
-        )
 
 
 _DURATION: Final = re.compile(

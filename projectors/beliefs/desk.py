@@ -7,8 +7,17 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec import UNSET
 
-from projectors.base import Draft, View
+from projectors.base import View
 from projectors.beliefs import calibration, posterior, scales
+from projectors.beliefs.keys import (
+    about_key,
+    claim_key,
+    digest,
+    identity_key,
+    term_key,
+    thing_of,
+    value_key,
+)
 from projectors.beliefs.rows import (
     Identity,
     Period,
@@ -20,15 +29,10 @@ from projectors.beliefs.rows import (
     Telling,
     Values,
     Weighed,
-    about_key,
-    claim_key,
-    digest,
-    identity_key,
-    term_key,
-    thing_of,
-    value_key,
 )
-from projectors.records import Mark, name_key, record_key
+from projectors.overlay import Draft
+from projectors.records import name_key, record_key
+from projectors.rows import Mark
 from projectors.text.predicates import IDENTITY
 from schemas import limits
 from schemas.entry import Annotation, Entry

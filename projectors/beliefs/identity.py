@@ -14,15 +14,8 @@ from itertools import islice
 import msgspec
 
 from projectors.beliefs.desk import Desk
-from projectors.beliefs.rows import (
-    Identity,
-    Link,
-    Sameness,
-    Sense,
-    Weighed,
-    about_key,
-    identity_key,
-)
+from projectors.beliefs.keys import about_key, identity_key
+from projectors.beliefs.rows import Identity, Link, Sameness, Sense, Weighed
 from projectors.records import fact_about_key, name_key, record_key
 from projectors.text.predicates import IDENTITY, SAME
 from schemas import limits

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from projectors.beliefs.rows import Period, Rival, Scale, Shown, Telling, digest
+from projectors.beliefs.keys import digest
+from projectors.beliefs.rows import Period, Rival, Scale, Shown, Telling
 from schemas import limits
 from schemas.layers import Fact
 from schemas.times import to_us

@@ -10,8 +10,9 @@ from typing import Final
 import msgspec
 
 from projectors.base import Change, Drop, View
+from projectors.facts.keys import fact_id
 from projectors.facts.retraction import silence, withdraw
-from projectors.facts.rows import Basis, fact_id
+from projectors.facts.rows import Basis
 from projectors.facts.sheet import Draft, Sheet
 from projectors.records import fact_about_key, moved, name_key, past_key, scope_row_key
 from schemas.entry import Entry, Forget, ForgottenEvent, KeptFact

@@ -11,7 +11,8 @@ from datetime import datetime
 import msgspec
 
 from projectors.base import Change, View
-from projectors.facts.rows import Rival, raw_of
+from projectors.facts.keys import raw_of
+from projectors.facts.rows import Rival
 from projectors.facts.rulings import policy_of, rule
 from projectors.facts.sheet import Draft, Sheet, own_end, own_start, segment_of, weigh
 from schemas.ids import parse_id

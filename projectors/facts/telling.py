@@ -6,7 +6,7 @@ belongs, whenever it arrives, so that late news about an earlier time leaves wha
 
 import msgspec
 
-from projectors.facts.claims import FIRST_US, Claim, Source, expiry_us
+from projectors.facts.claims import FIRST_US, expiry_us
 from projectors.facts.lines import Line
 from projectors.facts.rows import (
     BESIDE,
@@ -21,6 +21,7 @@ from projectors.facts.rows import (
     Telling,
 )
 from projectors.facts.rulings import Ruling, policy_of, rule
+from projectors.facts.shapes import Claim, Source
 from projectors.facts.sheet import Draft, Sheet, own_end, weigh
 from schemas import limits
 from schemas.ids import derive_id, parse_id

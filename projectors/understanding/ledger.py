@@ -7,22 +7,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from projectors.base import Draft, View
-from projectors.records import Mark, name_key, past_key, record_key
+from projectors.base import View
+from projectors.overlay import Draft
+from projectors.records import name_key, past_key, record_key
+from projectors.rows import Mark
 from projectors.text.predicates import IDENTITY, SAME
 from projectors.text.statements import words_of
+from projectors.understanding.keys import input_key, predicate_key, thing_key
 from projectors.understanding.relations import TOGETHER, Relation, relation_of
-from projectors.understanding.rows import (
-    PREDICATE,
-    THING,
-    Counted,
-    Kept,
-    Near,
-    Tally,
-    input_key,
-    predicate_key,
-    thing_key,
-)
+from projectors.understanding.rows import PREDICATE, THING, Counted, Kept, Near, Tally
 from schemas import limits
 from schemas.entry import Entry
 from schemas.ids import parse_id

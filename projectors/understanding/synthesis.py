@@ -13,8 +13,9 @@ import msgspec
 
 from projectors.base import View
 from projectors.records import create, past_key, revise, scope_row_key
+from projectors.understanding.keys import tally_key
 from projectors.understanding.ledger import Ledger, Touch, speaks
-from projectors.understanding.rows import THING, Rules, Tally, tally_key
+from projectors.understanding.rows import THING, Rules, Tally
 from projectors.understanding.summary import summarise
 from schemas import limits
 from schemas.entry import ForgottenRecord

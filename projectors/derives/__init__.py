@@ -2,20 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from projectors.base import Change, Drop, Projector, Put, View
+from projectors.derives.rows import DerivesRow
 from projectors.records import LAYERS
 from schemas.entry import Directive, Entry, Forget
 from schemas.ids import parse_id, raw_of
 
 _LAYER_OF = {prefix: layer for layer, (prefix, _) in LAYERS.items()}
-
-
-class DerivesRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Ids of the records that an event supports, in the order they came."""
-
-    ids: list[str]
 
 
 def back_pointers(changes: Iterable[Change], view: View) -> Iterator[Change]:
