@@ -47,4 +47,5 @@ def seconds_of(duration: str) -> float:
     found = _DURATION.fullmatch(duration)
     assert found is not None, f"{duration!r} was not checked before"
     parts = zip(found.groups(), _PART_S, strict=True)
-    return sum(float(part) * length for part, length in parts if part is not None)
+    # A list: mypyc would add up a generator by itself, and another way than Python 3.12 does.
+    return sum([float(part) * length for part, length in parts if part is not None])

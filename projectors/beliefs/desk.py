@@ -1,7 +1,6 @@
 """What does an entry do to the scales?  Each fact that moved is laid on, shifted or taken off."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
@@ -43,21 +42,21 @@ from schemas.times import seconds_of, to_us
 _replace = msgspec.structs.replace
 
 
-@dataclass(slots=True)
 class Touch:
     """What became of one belief in this entry, until it is settled."""
 
-    claim: Claim | None = None
-    scope: str = ""
-    is_single: bool = False
-    is_opened: bool = False
-    is_outdated: bool = False
-    lost: bool = False
-    forgotten: bool = False
-    successor: bytes | None = None
-    refused_by: bytes | None = None
-    is_joined: bool = False
-    joined_to: bytes | None = None
+    def __init__(self, *, forgotten: bool = False) -> None:
+        self.claim: Claim | None = None
+        self.scope = ""
+        self.is_single = False
+        self.is_opened = False
+        self.is_outdated = False
+        self.lost = False
+        self.forgotten = forgotten
+        self.successor: bytes | None = None
+        self.refused_by: bytes | None = None
+        self.is_joined = False
+        self.joined_to: bytes | None = None
 
 
 class Desk:
@@ -90,7 +89,10 @@ class Desk:
 
     def touch(self, belief: bytes) -> Touch:
         """The note on a belief that has to be settled."""
-        return self.touched.setdefault(belief, Touch())
+        found = self.touched.get(belief)
+        if found is None:
+            found = self.touched[belief] = Touch()
+        return found
 
     def root(self, node: Node) -> str:
         """What a thing is the same as; a literal is itself."""

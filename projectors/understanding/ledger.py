@@ -27,13 +27,15 @@ _INTO_MAX = 16
 _TOGETHER = (TOGETHER.name, TOGETHER.vocabulary)
 
 
-@dataclass(slots=True)
 class Touch:
     """What became of one tally in this entry, until it is settled."""
 
-    is_forced: bool = False
-    is_lost: bool = False
-    forgotten: tuple[str, ...] = ()
+    __slots__ = ("forgotten", "is_forced", "is_lost")
+
+    def __init__(self) -> None:
+        self.is_forced = False
+        self.is_lost = False
+        self.forgotten: tuple[str, ...] = ()
 
 
 class Thing(NamedTuple):
@@ -89,7 +91,10 @@ class Ledger:
 
     def touch(self, key: bytes) -> Touch:
         """The note on a tally that has to be settled."""
-        return self.touched.setdefault(key, Touch())
+        found = self.touched.get(key)
+        if found is None:
+            found = self.touched[key] = Touch()
+        return found
 
     def concept(self, raw: bytes) -> Concept | None:
         """A concept as it was last made."""

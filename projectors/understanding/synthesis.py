@@ -200,9 +200,12 @@ def _edges(ledger: Ledger, tally: Tally) -> list[Edge]:
         _, other = ledger.resolve(near.key)
         if other is not None and other.concept is not None and other.concept != tally.concept:
             to = format_id("concept", other.concept)
-            weight = round(near.count / (near.count + 1), 4)
-            edge = Edge(to=to, relation=near.relation, weight=weight, vocabulary=near.vocabulary)
-            edges.setdefault((to, near.relation), edge)
+            place = (to, near.relation)
+            if place not in edges:
+                weight = round(near.count / (near.count + 1), 4)
+                edges[place] = Edge(
+                    to=to, relation=near.relation, weight=weight, vocabulary=near.vocabulary
+                )
     return list(edges.values())
 
 
