@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -90,7 +90,7 @@ class Overlay:
         self._keys.clear()
 
 
-_ABSENT: Any = object()
+_ABSENT: Final[Any] = object()
 
 
 class TenantView:

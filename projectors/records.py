@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
+from typing import Final
 
 import msgspec
 
@@ -21,7 +22,7 @@ from projectors.rows import Mark, Moved
 from schemas.ids import parse_id
 from schemas.layers import Belief, Concept, Episode, Fact, Record
 
-LAYERS: dict[str, tuple[str, type[Record]]] = {
+LAYERS: Final[dict[str, tuple[str, type[Record]]]] = {
     "episodes": ("ep", Episode),
     "facts": ("fact", Fact),
     "beliefs": ("belief", Belief),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Final
 
 import msgspec
 from msgspec import UNSET
@@ -39,7 +40,7 @@ from schemas.ids import derive_id, parse_id
 from schemas.layers import Belief, Claim, EntityRef, Fact, LiteralValue, Node
 from schemas.times import seconds_of, to_us
 
-_replace = msgspec.structs.replace
+_replace: Final = msgspec.structs.replace
 
 
 class Touch:
@@ -534,7 +535,7 @@ class Desk:
         return record.confidence
 
 
-_FOREVER_US = to_us(datetime.max.replace(tzinfo=UTC))
+_FOREVER_US: Final = to_us(datetime.max.replace(tzinfo=UTC))
 
 
 def _told_by(entry: Entry) -> tuple[bytes, str | None]:

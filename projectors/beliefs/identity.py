@@ -10,6 +10,7 @@ be parted.
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import islice
+from typing import Final
 
 import msgspec
 
@@ -21,7 +22,7 @@ from projectors.text.predicates import IDENTITY, SAME
 from schemas import limits
 from schemas.layers import Fact, LiteralValue
 
-_replace = msgspec.structs.replace
+_replace: Final = msgspec.structs.replace
 
 
 def judge(desk: Desk, moved: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from projectors.records import name_key
 from schemas.layers import Claim, LiteralValue, Node
 
 DIGEST_BYTES: Final = 16
-_encode = msgspec.msgpack.Encoder(order="sorted").encode
+_encode: Final = msgspec.msgpack.Encoder(order="sorted").encode
 
 
 def claim_key(scope_no: int, claim: Claim, roots: tuple[str, str], *, refused: bool) -> bytes:

@@ -1,6 +1,7 @@
 """How does a scale change?  What is laid on it or taken off, and the time it speaks of."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -10,7 +11,7 @@ from schemas import limits
 from schemas.layers import Fact
 from schemas.times import to_us
 
-_replace = msgspec.structs.replace
+_replace: Final = msgspec.structs.replace
 
 
 def source_of(speaker: str | None, scale: Scale, *, against: bool) -> bytes:

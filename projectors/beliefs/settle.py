@@ -29,7 +29,7 @@ from schemas.layers import (
 )
 from schemas.times import from_us, seconds_of, to_us
 
-_replace = msgspec.structs.replace
+_replace: Final = msgspec.structs.replace
 _POLICY: Final = RevisionPolicy()
 _COOLDOWN: Final = timedelta(seconds=seconds_of(_POLICY.cooldown))
 _HOUR_US: Final = 3600 * 1_000_000

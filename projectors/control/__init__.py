@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
+from typing import Final
 
 import msgspec
 
@@ -30,9 +31,9 @@ from schemas.entry import (
     Unpark,
 )
 
-_EXPERIENCE = KINDS[Experience]
-DEPLOYMENT_KEY = b"deployment"
-TENANT_KEY = b"tenant"
+_EXPERIENCE: Final = KINDS[Experience]
+DEPLOYMENT_KEY: Final = b"deployment"
+TENANT_KEY: Final = b"tenant"
 
 
 def policy_key(scope_no: int) -> bytes:

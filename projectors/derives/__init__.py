@@ -1,6 +1,7 @@
 """What followed from this event?  The back-pointers from an event to its records (001 §7.1)."""
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from projectors.base import Change, Drop, Projector, Put, View
 from projectors.derives.rows import DerivesRow
@@ -8,7 +9,7 @@ from projectors.records import LAYERS
 from schemas.entry import Directive, Entry, Forget
 from schemas.ids import parse_id, raw_of
 
-_LAYER_OF = {prefix: layer for layer, (prefix, _) in LAYERS.items()}
+_LAYER_OF: Final = {prefix: layer for layer, (prefix, _) in LAYERS.items()}
 
 
 def back_pointers(changes: Iterable[Change], view: View) -> Iterator[Change]:

@@ -13,6 +13,7 @@ What the mentions of an entry mean is left in one row (`entities_named`) for lat
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 import msgspec
 
@@ -27,10 +28,10 @@ from schemas.entry import Annotation, Entry, envelope_of
 from schemas.envelope import Envelope
 from schemas.ids import derive_id
 
-_NAMING = frozenset({"name", "named"})
+_NAMING: Final = frozenset({"name", "named"})
 
 
-NOBODY = Meaning("", "", "")
+NOBODY: Final = Meaning("", "", "")
 
 
 def entity_key(entity_id: str) -> bytes:

@@ -7,7 +7,7 @@ told late; so a late event does not break up what is going on.
 
 from collections.abc import Iterator
 from math import sqrt
-from typing import Literal
+from typing import Final, Literal
 
 from projectors.base import Change, Drop, Put, View
 from projectors.episodes.compose import compose
@@ -32,9 +32,9 @@ from schemas.times import from_us, to_us
 
 Boundary = Literal["full", "later", "earlier", "shift"]
 
-_CLOCK_LOOKS = 2
-_FOREIGN = 0.08
-_RELATED = 0.25
+_CLOCK_LOOKS: Final = 2
+_FOREIGN: Final = 0.08
+_RELATED: Final = 0.25
 
 
 def take(entry: Entry, signs: Signs, view: View) -> Iterator[Change]:

@@ -7,6 +7,7 @@ to a successor, or a cancelled event's mark, is another version of the record.
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -23,7 +24,7 @@ from schemas.ids import format_id, parse_id
 from schemas.layers import Episode
 from schemas.times import from_us, to_us
 
-_DAYS_MAX = 16
+_DAYS_MAX: Final = 16
 
 
 def seal(entry: Entry, view: View) -> Iterator[Change]:

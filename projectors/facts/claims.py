@@ -25,7 +25,8 @@ from schemas.vocabularies import vocabularies_in
 
 _MACHINES: Final = frozenset({"agent", "service", "tool", "system"})
 _PEOPLE: Final = frozenset({"person", "actor"})
-LOW, HIGH = 0, 1
+LOW: Final = 0
+HIGH: Final = 1
 FIRST_US: Final = to_us(datetime.min.replace(tzinfo=UTC))
 
 

@@ -19,8 +19,8 @@ from schemas.entry import Entry, Forget, ForgottenEvent, KeptFact
 from schemas.ids import parse_id, raw_of
 from schemas.layers import Fact, LiteralValue
 
-replace = msgspec.structs.replace
-_decode_basis = msgspec.msgpack.Decoder(Basis).decode
+replace: Final = msgspec.structs.replace
+_decode_basis: Final = msgspec.msgpack.Decoder(Basis).decode
 _REDACTED: Final = "supporting_evidence_redacted"
 
 

@@ -1,5 +1,7 @@
 """Where do facts and their lines lie, and what does an object say, however it is spelt?"""
 
+from typing import Final
+
 import msgspec
 
 from projectors.records import name_key
@@ -29,7 +31,7 @@ def value_of(what: str) -> bytes:
     return name_key(what)[:8]
 
 
-_json = msgspec.json.Encoder(order="deterministic").encode
+_json: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 def said(node: Node, root: str | None) -> str:

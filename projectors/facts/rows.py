@@ -13,13 +13,17 @@ from projectors.records import tables_of
 from projectors.rows import Mark, Moved
 from schemas.layers import Conflict
 
-TOLD, ENDED, CORRECTED = range(3)
+TOLD: Final = 0
+ENDED: Final = 1
+CORRECTED: Final = 2
 """How an entry spoke of a fact: said it, said when it was over, said when it really began."""
 
-SAID, DENIED = b"+", b"-"
+SAID: Final = b"+"
+DENIED: Final = b"-"
 """The two values on the line of a single object."""
 
-BESIDE, OPPOSED = 1, 2
+BESIDE: Final = 1
+OPPOSED: Final = 2
 """Marks of a line: other facts stand beside it; some of its facts have a contrary elsewhere."""
 
 

@@ -7,6 +7,7 @@ the start: known to those who ask for what was, and to nobody else.
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -29,7 +30,7 @@ from schemas import limits
 from schemas.layers import Conflict, Fact
 from schemas.times import from_us, to_us
 
-replace = msgspec.structs.replace
+replace: Final = msgspec.structs.replace
 
 
 class Draft:

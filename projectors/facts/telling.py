@@ -4,6 +4,8 @@ A line holds what was said about one thing in the order of time. A claim is laid
 belongs, whenever it arrives, so that late news about an earlier time leaves what follows as it was.
 """
 
+from typing import Final
+
 import msgspec
 
 from projectors.facts.claims import FIRST_US, expiry_us
@@ -28,7 +30,7 @@ from schemas.ids import derive_id, parse_id
 from schemas.layers import Conflict, ConflictReason, Fact, Resolution
 from schemas.times import from_us, to_us
 
-replace = msgspec.structs.replace
+replace: Final = msgspec.structs.replace
 
 
 class Teller:

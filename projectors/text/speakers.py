@@ -1,12 +1,13 @@
 """Who is I, and who are you?  What the pronouns of a text mean, from its envelope."""
 
 from functools import lru_cache
+from typing import Final
 
 from projectors.text.exact import mention_of
 from projectors.text.shapes import Speakers
 from schemas.envelope import Envelope, Message
 
-_MACHINES = frozenset({"agent", "service", "system"})
+_MACHINES: Final = frozenset({"agent", "service", "system"})
 
 
 def speakers_of(envelope: Envelope, caller: str) -> Speakers:

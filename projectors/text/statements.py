@@ -7,7 +7,7 @@ import msgspec
 
 from schemas.layers import LiteralValue, Node, Polarity
 
-_plain_json = msgspec.json.Encoder().encode
+_plain_json: Final = msgspec.json.Encoder().encode
 _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -21,10 +21,10 @@ from schemas.entry import Entry
 from schemas.ids import parse_id
 from schemas.layers import Concept, Episode, Fact, LiteralValue
 
-_replace = msgspec.structs.replace
-_CURRENT = 1000
-_INTO_MAX = 16
-_TOGETHER = (TOGETHER.name, TOGETHER.vocabulary)
+_replace: Final = msgspec.structs.replace
+_CURRENT: Final = 1000
+_INTO_MAX: Final = 16
+_TOGETHER: Final = (TOGETHER.name, TOGETHER.vocabulary)
 
 
 class Touch:

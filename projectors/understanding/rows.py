@@ -18,7 +18,8 @@ from projectors.records import tables_of
 from projectors.rows import Mark, Moved
 from schemas import limits
 
-THING, PREDICATE = 0, 1
+THING: Final = 0
+PREDICATE: Final = 1
 """What a tally is of: an entity, or all that is said with one predicate."""
 
 

@@ -30,7 +30,7 @@ from schemas.layers import (
     SynthesisInputs,
 )
 
-_replace = msgspec.structs.replace
+_replace: Final = msgspec.structs.replace
 
 SYNTHESIZER: Final = "extractive"
 SYNTHESIZER_VERSION: Final = "1"
