@@ -115,7 +115,7 @@ def _run_stage(entry: Entry, stage: Stage, overlay: Overlay, skips: Skips) -> St
         except Exception as error:
             raise ProjectorFailed(projector.name, entry, error) from error
         report.changes.extend(changes)
-    for change in tuple(back_pointers(report.changes, view)) if report.changes else ():
+    for change in back_pointers(report.changes, view) if report.changes else ():
         overlay.apply(entry.tenant_no, change)
         report.changes.append(change)
     return report

@@ -128,15 +128,16 @@ class Draft:
     def get(self, table: str, key: bytes) -> Any | None:
         """The row's value as it would be after what was said, or None."""
         place = (table, key)
-        if place in self._rows:
-            return self._rows[place]
-        value = self._rows[place] = self._view.get(table, key)
+        value = self._rows.get(place, _ABSENT)
+        if value is _ABSENT:
+            value = self._rows[place] = self._view.get(table, key)
         return value
 
     def put(self, table: str, key: bytes, value: msgspec.Struct) -> None:
         """This row is now so."""
-        self._rows[table, key] = value
-        self._said[table, key] = Put(table=table, key=key, value=value)
+        place = (table, key)
+        self._rows[place] = value
+        self._said[place] = Put(table=table, key=key, value=value)
 
     def drop(self, table: str, key: bytes) -> None:
         """This row is gone."""

@@ -12,7 +12,7 @@ from schemas.ids import parse_id, raw_of
 _LAYER_OF: Final = {prefix: layer for layer, (prefix, _) in LAYERS.items()}
 
 
-def back_pointers(changes: Iterable[Change], view: View) -> Iterator[Change]:
+def back_pointers(changes: Iterable[Change], view: View) -> list[Change]:
     """One row for every event that the new records cite."""
     known: dict[bytes, list[str]] = {}
     grown: dict[bytes, None] = {}
@@ -23,14 +23,14 @@ def back_pointers(changes: Iterable[Change], view: View) -> Iterator[Change]:
             key = parse_id("evt", event_id)
             if key is None:
                 continue
-            if key not in known:
+            ids = known.get(key)
+            if ids is None:
                 row = view.get("derives", key)
-                known[key] = [] if row is None else list(row.ids)
-            if change.record_id not in known[key]:
-                known[key].append(change.record_id)
+                ids = known[key] = [] if row is None else list(row.ids)
+            if change.record_id not in ids:
+                ids.append(change.record_id)
                 grown[key] = None
-    for key in grown:
-        yield Put(table="derives", key=key, value=DerivesRow(ids=known[key]))
+    return [Put(table="derives", key=key, value=DerivesRow(ids=known[key])) for key in grown]
 
 
 def project(entry: Entry, view: View) -> Iterable[Change]:
