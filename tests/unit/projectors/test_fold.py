@@ -8,7 +8,7 @@ import pytest
 from projectors import INLINE, STAGES
 from projectors.base import Close, Projector, Put, Stage
 from projectors.derives import DERIVES
-from projectors.fold import ProjectorFailed, StageReport, fold_inline, fold_stages
+from projectors.fold import ProjectorFailed, fold_inline, fold_stages
 from schemas.ids import derive_id
 from schemas.lifecycle import STAGE_ORDER
 
