@@ -33,8 +33,9 @@ from engine.state.rows import Packed
 from engine.state.scratch import clear_scratch, open_beside
 from engine.state.views import Place, Remembered, Rows, Unit, family_of, packed, row_key
 from projectors import STAGES
-from projectors.base import Overlay, Projector, Stage
+from projectors.base import Projector, Stage
 from projectors.fold import ProjectorFailed, Skips
+from projectors.overlay import Overlay
 from schemas import limits
 from schemas.entry import Entry
 

@@ -12,8 +12,9 @@ from engine.state.kv import StoreWriteFailed
 from engine.state.names import TENANT
 from projectors.blobs import cited, cites
 from schemas.caller import Caller, Decision
+from schemas.checking import checked, full_envelopes, scopes_of
 from schemas.entry import Experience
-from schemas.envelope import Envelope, checked, full_envelopes, scopes_of
+from schemas.envelope import Envelope
 from schemas.errors import IdempotencyConflict, InvalidEnvelope, WalUnavailable
 from schemas.ids import format_id, parse_id
 from schemas.receipts import BulkReceipt, Receipt

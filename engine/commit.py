@@ -29,8 +29,8 @@ from engine.state.log import KvLog, erasure_due
 from engine.state.names import ACTOR, SCOPE, TENANT, Names
 from engine.state.rows import Draft
 from engine.state.views import Unit, build_request, packed
-from projectors.base import Overlay
 from projectors.fold import fold_inline
+from projectors.overlay import Overlay
 from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import (

@@ -20,8 +20,9 @@ from engine.state.kv import KV, Batch, StoreError
 from engine.state.log import KvLog
 from engine.state.rows import Row
 from engine.state.views import Unit, build_request, packed
-from projectors.base import Overlay, Stage
+from projectors.base import Stage
 from projectors.fold import ProjectorFailed, Skips
+from projectors.overlay import Overlay
 from schemas import limits
 from schemas.entry import (
     KINDS,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from msgspec import UNSET
 
@@ -10,18 +10,13 @@ from engine.state.index import Document, Layer
 from engine.statements import statement
 from projectors.text import text_of
 from projectors.text.passages import passages
+from projectors.text.statements import day
 from schemas import limits
 from schemas.entry import Entry
 from schemas.envelope import Content, Envelope, JsonContent, Message, TripleContent
 from schemas.ids import parse_id
 from schemas.layers import Belief, Concept, Episode, Fact, Record
 from schemas.times import to_us
-
-_MONTHS: Final = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-"""Whatever the language of the machine is: questions are read in English."""
 
 
 def event_documents(entry: Entry) -> list[Document]:
@@ -88,7 +83,7 @@ def record_document(
         tenant_no=tenant_no,
         scope_no=scope_no,
         offset=offset,
-        text=f"{said} {_day(when)}",
+        text=f"{said} {day(when)}",
         gist=said,
         observed_us=to_us(when),
         recorded_us=to_us(known_from),
@@ -162,8 +157,4 @@ def _heading(envelope: Envelope, caller: str) -> str:
     """Day and speaker before what was said: questions name both."""
     actor = envelope.observed_actor.id if envelope.observed_actor else caller
     speaker = actor.partition(":")[2].replace("_", " ").replace("-", " ")
-    return f"[{_day(envelope.context.observed_at)}] {speaker}: "
-
-
-def _day(moment: datetime) -> str:
-    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
+    return f"[{day(envelope.context.observed_at)}] {speaker}: "

@@ -31,7 +31,7 @@ from engine.selection import is_held
 from engine.state.kv import StoreError
 from engine.state.names import SCOPE
 from engine.work.computes import SPLIT, SplitPlan, split
-from projectors.forgets import HoldRow
+from projectors.forgets.rows import HoldRow
 from projectors.jobs import JobRow
 from schemas import limits
 from schemas.caller import Caller, Decision

@@ -10,8 +10,9 @@ import msgspec
 
 from engine.announcer import said
 from engine.rows import Step
-from projectors.base import Close, Drop, Overlay, Put, Stage
+from projectors.base import Close, Drop, Put, Stage
 from projectors.fold import Outcome, Skips, fold_stages
+from projectors.overlay import Overlay
 from schemas.entry import Entry
 
 _OPERATIONS: Final = {Put: "put", Close: "close", Drop: "drop"}

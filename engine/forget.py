@@ -34,7 +34,7 @@ from engine.selection import (
 )
 from engine.state.log import erasure_due
 from engine.state.names import SCOPE, TENANT
-from projectors.forgets import ForgetRow
+from projectors.forgets.rows import ForgetRow
 from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import Directive, Entry, Forget, Unforget

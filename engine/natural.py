@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
 from schemas import limits
-from schemas.times import Interval
+from schemas.intervals import Interval
 
 Days = tuple[date, date]
 """From a day on, before another."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.presets import Preset
 from engine.state.names import SCOPE, TENANT, Names
 from engine.state.views import Unit
-from projectors.control import DEPLOYMENT_KEY, TENANT_KEY, ScopeRow, policy_key, scope_key
+from projectors.control import DEPLOYMENT_KEY, TENANT_KEY, policy_key, scope_key
+from projectors.control.rows import ScopeRow
 from schemas.caller import SYSTEM, Caller, Decision
 from schemas.envelope import Envelope
 from schemas.errors import Denied, InvalidEnvelope, NotAMember, NotFound, PolicyDenied

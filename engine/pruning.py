@@ -9,7 +9,8 @@ from engine.commit import Desk
 from engine.rows import About
 from engine.scopes import ScopeWalk, count_events, is_write_to, row_of
 from engine.state.names import SCOPE
-from projectors.control import ScopeRow, policy_key
+from projectors.control import policy_key
+from projectors.control.rows import ScopeRow
 from schemas.caller import Caller, Decision
 from schemas.entry import Directive, DropScope
 from schemas.errors import InvalidParameter

@@ -9,8 +9,9 @@ from engine.state.kv import KV
 from engine.state.log import KvLog
 from engine.state.rows import Row
 from engine.state.views import Unit, packed
-from projectors.base import Overlay, Stage
+from projectors.base import Stage
 from projectors.fold import Skips, fold_inline, fold_stages
+from projectors.overlay import Overlay
 from schemas.entry import Entry
 
 EntryOf = Callable[[Row], Entry]

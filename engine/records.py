@@ -14,9 +14,9 @@ from engine.temporal import Window, is_visible
 from projectors.beliefs.why import as_known as belief_as_known
 from projectors.episodes import known
 from projectors.records import LAYERS
+from projectors.understanding.keys import tally_key
 from projectors.understanding.reading import as_known as concept_as_known
 from projectors.understanding.reading import unseen_range
-from projectors.understanding.rows import tally_key
 from schemas import limits
 from schemas.ids import parse_id
 from schemas.layers import Belief, Concept, Episode, Record

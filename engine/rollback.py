@@ -11,7 +11,7 @@ from engine import policy
 from engine.commit import Desk
 from engine.rows import About
 from engine.selection import TABLES, Selection, latest
-from projectors.forgets import RollbackRow
+from projectors.forgets.rows import RollbackRow
 from schemas import limits
 from schemas.caller import Caller, Decision
 from schemas.entry import Directive, Entry, Exclude, Include

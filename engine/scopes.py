@@ -10,9 +10,11 @@ from engine.commit import Desk
 from engine.forget import ForgetCall, forget
 from engine.rows import About
 from engine.state.names import SCOPE
-from projectors.control import ScopeRow, policy_key, scope_key
+from projectors.control import policy_key, scope_key
+from projectors.control.rows import ScopeRow
 from schemas import limits
 from schemas.caller import Caller, Decision
+from schemas.checking import check_free_json
 from schemas.entry import (
     KINDS,
     Directive,
@@ -24,7 +26,6 @@ from schemas.entry import (
     ScopePolicies,
     SetMembers,
 )
-from schemas.envelope import check_free_json
 from schemas.errors import (
     IdempotencyConflict,
     InvalidBody,

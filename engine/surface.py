@@ -33,8 +33,9 @@ from engine.commit import Desk
 from engine.rows import About
 from schemas import limits
 from schemas.caller import Caller, Decision
+from schemas.checking import check_free_json
 from schemas.entry import Cancel, Directive, Experience, PutDocument
-from schemas.envelope import Context, Directives, Envelope, PlainText, check_free_json
+from schemas.envelope import Context, Directives, Envelope, PlainText
 from schemas.surfaces.document import (
     CURRENT,
     Document,

@@ -15,9 +15,10 @@ import msgspec
 
 from engine.natural import add_months, normal, parse
 from schemas.errors import InvalidParameter, InvalidTimestamp, UnparseableTemporal
+from schemas.intervals import Interval
 from schemas.layers import Record
 from schemas.temporal import During, Phrase, TemporalBlock
-from schemas.times import Instant, Interval, as_utc, seconds_of
+from schemas.times import Instant, as_utc, seconds_of
 
 NATURAL_IGNORED: Final = "natural_not_understood"
 """What a lenient reader is warned of, instead of a 422."""

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET
 
 from projectors.base import Change, Drop, Projector, Put, View
-from projectors.records import Mark
+from projectors.rows import Mark
 from schemas.entry import Directive, DropBlob, Entry, Experience, Forget, StoreBlob
 from schemas.envelope import BlobContent, Envelope
 from schemas.ids import parse_id, raw_of

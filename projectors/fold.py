@@ -4,10 +4,10 @@ Pure, and the same whatever the size of the run: that is what replay equality (I
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
-from projectors.base import Change, Overlay, Projector, Put, Stage
+from projectors.base import Change, Projector, Put, Stage
 from projectors.derives import back_pointers
+from projectors.overlay import Overlay
 from schemas.entry import Entry, Experience
 
 Skips = frozenset[tuple[str, int]]
@@ -24,14 +24,17 @@ class ProjectorFailed(Exception):
         self.cause = cause
 
 
-@dataclass(slots=True)
 class StageReport:
     """What one stage did with one entry, and nothing it did not do."""
 
-    stage: str
-    changes: list[Change] = field(default_factory=list)
-    parked: tuple[str, ...] = ()
-    _puts: dict[str, list[Put]] | None = None
+    # No dataclass, whose __init__ is not compiled: four of these are made for every entry.
+    __slots__ = ("_puts", "changes", "parked", "stage")
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+        self.changes: list[Change] = []
+        self.parked: tuple[str, ...] = ()
+        self._puts: dict[str, list[Put]] | None = None
 
     def puts(self, table: str) -> list[Put]:
         """The rows of a table that it put; asked for when the stage is over."""
@@ -47,12 +50,14 @@ class StageReport:
         return len(self.puts(table))
 
 
-@dataclass(slots=True)
 class Outcome:
     """An entry and what every stage that ran did with it."""
 
-    entry: Entry
-    reports: list[StageReport]
+    __slots__ = ("entry", "reports")
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.reports: list[StageReport] = []
 
 
 def fold_inline(entry: Entry, projectors: Iterable[Projector], overlay: Overlay) -> list[Change]:
@@ -79,7 +84,7 @@ def fold_stages(
 def _fold_entry(entry: Entry, stages: Sequence[Stage], overlay: Overlay, skips: Skips) -> Outcome:
     # An entry is taken whole or not at all: a failure in a late stage must not leave the changes
     # of an early one behind, or a retry would apply them twice.
-    outcome = Outcome(entry=entry, reports=[])
+    outcome = Outcome(entry)
     overlay.mark()
     try:
         for stage in stages:
@@ -92,7 +97,7 @@ def _fold_entry(entry: Entry, stages: Sequence[Stage], overlay: Overlay, skips: 
 
 
 def _run_stage(entry: Entry, stage: Stage, overlay: Overlay, skips: Skips) -> StageReport:
-    report = StageReport(stage=stage.name)
+    report = StageReport(stage.name)
     if not stage.projectors:
         return report
     view = overlay.of(entry.tenant_no)
@@ -110,7 +115,7 @@ def _run_stage(entry: Entry, stage: Stage, overlay: Overlay, skips: Skips) -> St
         except Exception as error:
             raise ProjectorFailed(projector.name, entry, error) from error
         report.changes.extend(changes)
-    for change in tuple(back_pointers(report.changes, view)) if report.changes else ():
+    for change in back_pointers(report.changes, view) if report.changes else ():
         overlay.apply(entry.tenant_no, change)
         report.changes.append(change)
     return report

@@ -13,24 +13,22 @@ from collections.abc import Iterator
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
+from typing import Final
 
 import msgspec
 
 from projectors.base import Put
+from projectors.rows import Mark, Moved
 from schemas.ids import parse_id
 from schemas.layers import Belief, Concept, Episode, Fact, Record
 
-LAYERS: dict[str, tuple[str, type[Record]]] = {
+LAYERS: Final[dict[str, tuple[str, type[Record]]]] = {
     "episodes": ("ep", Episode),
     "facts": ("fact", Fact),
     "beliefs": ("belief", Belief),
     "concepts": ("concept", Concept),
 }
 """Table of the layer -> (id prefix, shape)."""
-
-
-class Mark(msgspec.Struct, frozen=True, array_like=True):
-    """A row whose key says all."""
 
 
 def record_key(layer: str, record_id: str) -> bytes:
@@ -91,18 +89,6 @@ def put(layer: str, record: Record, supports: list[str]) -> Put:
         record_id=record.id,
         supports=tuple(supports),
     )
-
-
-class Moved(msgspec.Struct, frozen=True, kw_only=True):
-    """Which records of a layer the last entry of this tenant created, revised or closed.
-
-    Kept as one row a layer and tenant (`<layer>_moved`, empty key): later stages read there what
-    earlier ones did with the same entry, for projectors meet only in the view.
-    """
-
-    offset: int
-    ids: list[str]
-    superseded: list[str] = []
 
 
 def moved(layer: str, offset: int, ids: list[str], superseded: list[str] | None = None) -> Put:

@@ -1,16 +1,13 @@
 """What does a client post?  The experience envelope (001 §3.5), closed where the seed closes it."""
 
-from collections.abc import Iterator
-from datetime import UTC
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from schemas import limits
-from schemas.errors import InvalidEnvelope
 from schemas.scope import ActorId, ScopePath
-from schemas.times import Instant, as_utc
+from schemas.times import Instant
 
 Name = Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS_MAX)]
 Label = Annotated[str, Meta(min_length=1, max_length=limits.NAME_CHARS_MAX)]
@@ -295,104 +292,3 @@ class BulkRequest(
     subject: Actor | None = None
     directives: Directives | None = None
     ordering: Literal["strict_temporal", "batch_throughput"] = "batch_throughput"
-
-
-def checked(envelope: Envelope, at: str = "") -> Envelope:
-    """Refuse what the types alone cannot, naming the field; times come back in UTC.
-
-    The log keeps instants, not zones: what projectors see at capture is what replay will see.
-    """
-    if envelope.observed_actor is not None:
-        _check_type(envelope.observed_actor, at, "observed_actor")
-    if envelope.subject is not None:
-        _check_type(envelope.subject, at, "subject")
-    for field, value in _free_json(envelope):
-        check_free_json(value, f"{at}{field}")
-    context = envelope.context
-    upstream = context.source_recorded_at
-    if context.observed_at.tzinfo is UTC and (upstream is None or upstream.tzinfo is UTC):
-        return envelope
-    observed_at = as_utc(context.observed_at, f"{at}context.observed_at")
-    if upstream is not None:
-        upstream = as_utc(upstream, f"{at}context.source_recorded_at")
-    context = msgspec.structs.replace(context, observed_at=observed_at, source_recorded_at=upstream)
-    return msgspec.structs.replace(envelope, context=context)
-
-
-def _check_type(actor: Actor, at: str, name: str) -> None:
-    """A type that is stated must be that of the id."""
-    if actor.type is not None and not actor.id.startswith(actor.type + ":"):
-        reason = f"type {actor.type!r} is not the type of id {actor.id!r}"
-        raise InvalidEnvelope(field=f"{at}{name}.type", reason=reason)
-
-
-def _free_json(envelope: Envelope) -> Iterator[tuple[str, Any]]:
-    """Every place of the envelope that holds JSON of the client's own shape."""
-    content, context = envelope.content, envelope.context
-    if isinstance(content, JsonContent):
-        yield "content.data", content.data
-    if isinstance(content, TripleContent):
-        for end in ("subject", "object"):
-            term = getattr(content.triple, end)
-            yield f"content.triple.{end}", term.value if isinstance(term, Term) else term
-    if content.media is not UNSET:
-        for index, media in enumerate(content.media):
-            if media.hints is not None:
-                yield f"content.media[{index}].hints", media.hints
-    if isinstance(context.location, dict):
-        yield "context.location", context.location
-    if context.refers_to:
-        yield "context.refers_to", context.refers_to
-    if envelope.source is not None:
-        yield "source", envelope.source
-
-
-def check_free_json(value: Any, field: str) -> None:
-    """Refuse nesting and integers that a reader of the record could not take."""
-    level = [value]
-    for _ in range(limits.JSON_DEPTH_MAX):
-        deeper: list[Any] = []
-        for node in level:
-            if type(node) is str:
-                continue
-            if isinstance(node, dict):
-                deeper.extend(node.values())
-            elif isinstance(node, list):
-                deeper.extend(node)
-            elif type(node) is int and not limits.INTEGER_MIN <= node <= limits.INTEGER_MAX:
-                raise InvalidEnvelope(field=field, reason="an integer does not fit in 64 bits")
-        if not deeper:
-            return
-        level = deeper
-    raise InvalidEnvelope(field=field, reason=f"nested deeper than {limits.JSON_DEPTH_MAX} levels")
-
-
-def scopes_of(request: BulkRequest) -> set[str]:
-    """Every scope a bulk call names."""
-    named = {request.scope, *(item.scope for item in request.items)}
-    return {scope for scope in named if scope is not None}
-
-
-def full_envelopes(request: BulkRequest) -> list[Envelope]:
-    """Every item of a bulk call as an envelope of its own, the shared header filled in."""
-    shared_actor = request.observed_actor or request.actor
-    return [_full(request, item, shared_actor, at) for at, item in enumerate(request.items)]
-
-
-def _full(request: BulkRequest, item: BulkItem, actor: Actor | None, at: int) -> Envelope:
-    scope = item.scope or request.scope
-    if scope is None:
-        raise InvalidEnvelope(field=f"items[{at}].scope", reason="no scope here nor in the header")
-    return Envelope(
-        scope=scope,
-        observed_actor=item.observed_actor or item.actor or actor,
-        subject=item.subject or request.subject,
-        modality=item.modality,
-        content=item.content,
-        context=item.context,
-        directives=item.directives or request.directives,
-        idempotency_key=item.idempotency_key,
-        language=item.language,
-        scripts=item.scripts,
-        source=item.source,
-    )

@@ -34,11 +34,11 @@ PREFIXES: Final = {
 }
 """001 §3.6, every prefix."""
 
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _TIME_MASK: Final = (1 << 48) - 1
 _RANDOM_MASK: Final = (1 << 62) - 1
 _VARIANT: Final = 0b10 << 62
-_halves = struct.Struct(">QQ").pack
+_halves: Final = struct.Struct(">QQ").pack
 
 
 def uuid7(instant_us: int, entropy: int) -> bytes:

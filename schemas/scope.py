@@ -21,8 +21,8 @@ ActorId = Annotated[str, Meta(pattern=ACTOR_PATTERN, max_length=limits.ACTOR_ID_
 CALLER_TYPES: Final = frozenset({"user", "agent", "service", "system"})
 """What may call (001 §0); an observed actor or a subject may be of any type."""
 
-_scope = re.compile(SCOPE_PATTERN)
-_actor = re.compile(ACTOR_PATTERN)
+_scope: Final = re.compile(SCOPE_PATTERN)
+_actor: Final = re.compile(ACTOR_PATTERN)
 
 
 def parse_scope(text: str) -> str:

@@ -1,10 +1,9 @@
-"""When?  Instants with a zone, kept to the microsecond, and half-open intervals."""
+"""When?  Instants with a zone, kept to the microsecond, and lengths of time."""
 
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
-import msgspec
 from msgspec import Meta
 
 from schemas.errors import InvalidTimestamp
@@ -36,27 +35,6 @@ def as_utc(instant: datetime, field: str) -> datetime:
         raise InvalidTimestamp(field=field, reason="outside years 1 to 9999 in UTC") from error
 
 
-class Interval(msgspec.Struct, frozen=True):
-    """From `start` on, before `end`; None is open on that side."""
-
-    start: datetime | None
-    end: datetime | None
-
-    def contains(self, moment: datetime) -> bool:
-        """Whether a moment lies in it."""
-        return (self.start is None or self.start <= moment) and (
-            self.end is None or moment < self.end
-        )
-
-    def overlaps(self, start: datetime, end: datetime | None) -> bool:
-        """Whether another half-open interval shares a moment with it; an empty one shares none."""
-        return (
-            (end is None or start < end)
-            and (self.end is None or start < self.end)
-            and (self.start is None or end is None or self.start < end)
-        )
-
-
 _DURATION: Final = re.compile(
     r"P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?"
     r"(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
@@ -69,4 +47,5 @@ def seconds_of(duration: str) -> float:
     found = _DURATION.fullmatch(duration)
     assert found is not None, f"{duration!r} was not checked before"
     parts = zip(found.groups(), _PART_S, strict=True)
-    return sum(float(part) * length for part, length in parts if part is not None)
+    # A list: mypyc would add up a generator by itself, and another way than Python 3.12 does.
+    return sum([float(part) * length for part, length in parts if part is not None])

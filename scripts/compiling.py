@@ -22,10 +22,14 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGES: Final = ("schemas", "projectors", "engine", "api")
-_STRUCT: Final = re.compile(r"^\s*class \w+\(.*\bStruct\b", re.MULTILINE)
+_STRUCT: Final = re.compile(r"^\s*class \w+\([^)]*\bStruct\b", re.MULTILINE)
 _OPTIMISED: Final = "1"
 """More takes twice as long to compile, and the code is no faster."""
 _KEPT: Final = 3
+_FLAGS: Final = (
+    "-fno-semantic-interposition",  # nobody puts another function in the place of one of these
+    "-ffp-contract=off",  # numbers come out as Python's do, where a processor could fuse two steps
+)
 
 
 def wanted(root: Path) -> list[str]:
@@ -127,7 +131,7 @@ def _object(source: str, made: str, extension: Any, folder: Path) -> None:
     ]
     named = [f"-I{place}" for place in dict.fromkeys(places)]
     own = [flag for flag in extension.extra_compile_args if flag != "-Werror"]
-    _run([*_compiler(), *flags, "-fPIC", *own, *named, "-c", source, "-o", made], folder)
+    _run([*_compiler(), *flags, "-fPIC", *own, *_FLAGS, *named, "-c", source, "-o", made], folder)
 
 
 def _compiler() -> list[str]:

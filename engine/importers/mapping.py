@@ -13,7 +13,8 @@ import msgspec
 from engine.importers import IMPORTERS, Importer, Options, Row
 from engine.importers.rows import CUT_OFF, BadRow, Broken
 from schemas import limits
-from schemas.envelope import Envelope, checked
+from schemas.checking import checked
+from schemas.envelope import Envelope
 from schemas.errors import EngineError, unquoted
 from schemas.jobs import Problem
 from schemas.times import Instant

@@ -20,7 +20,8 @@ from engine.layers.pages import (
 )
 from engine.records import get_versions, raw_id
 from engine.temporal import Answer, moment
-from projectors.beliefs.rows import Deleted, Identity, identity_key
+from projectors.beliefs.keys import identity_key
+from projectors.beliefs.rows import Deleted, Identity
 from projectors.records import name_key
 from schemas import limits
 from schemas.caller import Caller

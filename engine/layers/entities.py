@@ -14,7 +14,8 @@ from engine.layers.naming import meaning_of
 from engine.layers.pages import Ground, LayerRequest, survey
 from engine.records import visible_version
 from engine.temporal import Window
-from projectors.entities import EntityRow, entity_key
+from projectors.entities import entity_key
+from projectors.entities.rows import EntityRow
 from projectors.records import fact_about_key
 from schemas import limits
 from schemas.caller import Caller

@@ -10,10 +10,10 @@ from engine.layers.lookup import find_record
 from engine.layers.pages import LayerRequest, in_scopes, read_page, survey
 from engine.temporal import Answer, interval, zone_of
 from schemas.caller import Caller
+from schemas.intervals import Interval
 from schemas.layers import Episode
 from schemas.reads import EpisodePage
 from schemas.temporal import During
-from schemas.times import Interval
 
 if TYPE_CHECKING:
     from engine.engine import Engine

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from engine.records import TenantRows
-from projectors.entities import EntityRow, Meaning, entity_key, lookup
+from projectors.entities import entity_key, lookup
+from projectors.entities.rows import EntityRow, Meaning
 
 if TYPE_CHECKING:
     from engine.engine import Engine

@@ -13,8 +13,9 @@ from engine.recall import candidates
 from engine.recall.filters import column_mask
 from engine.recall.plan import Plan
 from engine.state.index import Block, Layer
+from schemas.intervals import Interval
 from schemas.layers import Event
-from schemas.times import Interval, to_us
+from schemas.times import to_us
 
 
 def reach_of(plan: Plan) -> candidates.Window:

@@ -15,9 +15,11 @@ from itertools import islice
 from projectors.base import Change, Projector, Put, View
 from projectors.beliefs.desk import Desk
 from projectors.beliefs.identity import judge
-from projectors.beliefs.rows import TABLES, Held, Rules, due_before, due_belief, term_key
+from projectors.beliefs.keys import due_before, due_belief, term_key
+from projectors.beliefs.rows import TABLES, Held, Rules
 from projectors.beliefs.settle import forget, settle
-from projectors.records import Moved, moved
+from projectors.records import moved
+from projectors.rows import Moved
 from schemas import limits
 from schemas.entry import (
     Cancel,

@@ -10,8 +10,8 @@ one small bucket a day, so it never grows.
 from datetime import datetime, timedelta
 from typing import Final
 
-from projectors.base import Draft
 from projectors.beliefs.rows import Day, Days
+from projectors.overlay import Draft
 from schemas import limits
 from schemas.layers import Calibration
 from schemas.times import from_us

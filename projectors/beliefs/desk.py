@@ -1,14 +1,23 @@
 """What does an entry do to the scales?  Each fact that moved is laid on, shifted or taken off."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 import msgspec
 from msgspec import UNSET
 
-from projectors.base import Draft, View
+from projectors.base import View
 from projectors.beliefs import calibration, posterior, scales
+from projectors.beliefs.keys import (
+    about_key,
+    claim_key,
+    digest,
+    identity_key,
+    term_key,
+    thing_of,
+    value_key,
+)
 from projectors.beliefs.rows import (
     Identity,
     Period,
@@ -20,15 +29,10 @@ from projectors.beliefs.rows import (
     Telling,
     Values,
     Weighed,
-    about_key,
-    claim_key,
-    digest,
-    identity_key,
-    term_key,
-    thing_of,
-    value_key,
 )
-from projectors.records import Mark, name_key, record_key
+from projectors.overlay import Draft
+from projectors.records import name_key, record_key
+from projectors.rows import Mark
 from projectors.text.predicates import IDENTITY
 from schemas import limits
 from schemas.entry import Annotation, Entry
@@ -36,24 +40,24 @@ from schemas.ids import derive_id, parse_id
 from schemas.layers import Belief, Claim, EntityRef, Fact, LiteralValue, Node
 from schemas.times import seconds_of, to_us
 
-_replace = msgspec.structs.replace
+_replace: Final = msgspec.structs.replace
 
 
-@dataclass(slots=True)
 class Touch:
     """What became of one belief in this entry, until it is settled."""
 
-    claim: Claim | None = None
-    scope: str = ""
-    is_single: bool = False
-    is_opened: bool = False
-    is_outdated: bool = False
-    lost: bool = False
-    forgotten: bool = False
-    successor: bytes | None = None
-    refused_by: bytes | None = None
-    is_joined: bool = False
-    joined_to: bytes | None = None
+    def __init__(self, *, forgotten: bool = False) -> None:
+        self.claim: Claim | None = None
+        self.scope = ""
+        self.is_single = False
+        self.is_opened = False
+        self.is_outdated = False
+        self.lost = False
+        self.forgotten = forgotten
+        self.successor: bytes | None = None
+        self.refused_by: bytes | None = None
+        self.is_joined = False
+        self.joined_to: bytes | None = None
 
 
 class Desk:
@@ -86,7 +90,10 @@ class Desk:
 
     def touch(self, belief: bytes) -> Touch:
         """The note on a belief that has to be settled."""
-        return self.touched.setdefault(belief, Touch())
+        found = self.touched.get(belief)
+        if found is None:
+            found = self.touched[belief] = Touch()
+        return found
 
     def root(self, node: Node) -> str:
         """What a thing is the same as; a literal is itself."""
@@ -528,7 +535,7 @@ class Desk:
         return record.confidence
 
 
-_FOREVER_US = to_us(datetime.max.replace(tzinfo=UTC))
+_FOREVER_US: Final = to_us(datetime.max.replace(tzinfo=UTC))
 
 
 def _told_by(entry: Entry) -> tuple[bytes, str | None]:

@@ -10,25 +10,19 @@ be parted.
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import islice
+from typing import Final
 
 import msgspec
 
 from projectors.beliefs.desk import Desk
-from projectors.beliefs.rows import (
-    Identity,
-    Link,
-    Sameness,
-    Sense,
-    Weighed,
-    about_key,
-    identity_key,
-)
+from projectors.beliefs.keys import about_key, identity_key
+from projectors.beliefs.rows import Identity, Link, Sameness, Sense, Weighed
 from projectors.records import fact_about_key, name_key, record_key
 from projectors.text.predicates import IDENTITY, SAME
 from schemas import limits
 from schemas.layers import Fact, LiteralValue
 
-_replace = msgspec.structs.replace
+_replace: Final = msgspec.structs.replace
 
 
 def judge(desk: Desk, moved: Iterable[str]) -> None:

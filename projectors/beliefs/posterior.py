@@ -72,7 +72,9 @@ def interval_of(pro: int, con: int) -> ConfidenceInterval:
 
 def _coarse(mass: int) -> int:
     """Three significant digits, so that alike beliefs share one computation."""
-    step = int("1" + "0" * (len(str(mass)) - 3))
+    step = 1
+    while mass // step >= 1000:
+        step *= 10
     return round(mass / step) * step
 
 

@@ -1,15 +1,17 @@
 """How does a scale change?  What is laid on it or taken off, and the time it speaks of."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
-from projectors.beliefs.rows import Period, Rival, Scale, Shown, Telling, digest
+from projectors.beliefs.keys import digest
+from projectors.beliefs.rows import Period, Rival, Scale, Shown, Telling
 from schemas import limits
 from schemas.layers import Fact
 from schemas.times import to_us
 
-_replace = msgspec.structs.replace
+_replace: Final = msgspec.structs.replace
 
 
 def source_of(speaker: str | None, scale: Scale, *, against: bool) -> bytes:

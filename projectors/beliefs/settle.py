@@ -12,22 +12,15 @@ import msgspec
 
 from projectors.beliefs import calibration, posterior
 from projectors.beliefs.desk import Desk, Touch
-from projectors.beliefs.rows import (
-    Deleted,
-    Held,
-    Scale,
-    Weighed,
-    about_key,
-    due_key,
-    thing_of,
-)
-from projectors.records import Mark, create, past_key, put, revise, scope_row_key
+from projectors.beliefs.keys import about_key, due_key, thing_of
+from projectors.beliefs.rows import Deleted, Held, Scale, Weighed
+from projectors.beliefs.shapes import Judgement
+from projectors.records import create, past_key, put, revise, scope_row_key
+from projectors.rows import Mark
 from schemas import limits
 from schemas.ids import format_id
 from schemas.layers import (
     Belief,
-    BeliefPartial,
-    ConfidenceInterval,
     Contradiction,
     Evidence,
     Fact,
@@ -36,20 +29,10 @@ from schemas.layers import (
 )
 from schemas.times import from_us, seconds_of, to_us
 
-_replace = msgspec.structs.replace
+_replace: Final = msgspec.structs.replace
 _POLICY: Final = RevisionPolicy()
 _COOLDOWN: Final = timedelta(seconds=seconds_of(_POLICY.cooldown))
 _HOUR_US: Final = 3600 * 1_000_000
-
-
-class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scale says, in the words of the record."""
-
-    stance: Stance
-    confidence: float
-    interval: ConfidenceInterval
-    redacted_fraction: float
-    partial_reason: BeliefPartial | None
 
 
 def settle(desk: Desk) -> list[str]:

@@ -12,7 +12,8 @@ from projectors.base import Change, Projector, View
 from projectors.episodes.compose import compose
 from projectors.episodes.forgetting import forget
 from projectors.episodes.grouping import take
-from projectors.episodes.rows import TABLES, Member, due_before, due_episode, known
+from projectors.episodes.keys import due_before, due_episode, known
+from projectors.episodes.rows import TABLES, Member
 from projectors.episodes.sealing import seal, withdraw
 from projectors.episodes.signs import signs_of
 from schemas.entry import Cancel, Directive, Entry, Experience, Forget

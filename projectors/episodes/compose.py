@@ -19,14 +19,15 @@ from schemas.ids import format_id
 from schemas.layers import CausalLink, CausalRole, Episode
 from schemas.times import from_us
 
-DECISION, OUTCOME = 1, 2
+DECISION: Final = 1
+OUTCOME: Final = 2
 """Bits of `Member.cues`: the words of an event speak of a choice, or of a result."""
 
-_CUE_WEIGHT = 0.15
-_SENTENCES_MAX = 3
-_ALIKE = 0.6
-_NAMES_SHOWN = 2
-_TOPICS_SHOWN = 3
+_CUE_WEIGHT: Final = 0.15
+_SENTENCES_MAX: Final = 3
+_ALIKE: Final = 0.6
+_NAMES_SHOWN: Final = 2
+_TOPICS_SHOWN: Final = 3
 _WORD: Final = re.compile(r"[^\W\d_][\w-]*")
 
 

@@ -9,10 +9,12 @@ from datetime import datetime
 
 import msgspec
 
-from projectors.base import Change, Draft, View
+from projectors.base import Change, View
 from projectors.episodes.compose import compose
-from projectors.episodes.rows import Open, due_key, member_key, members_of
+from projectors.episodes.keys import due_key, member_key, members_of
+from projectors.episodes.rows import Open
 from projectors.episodes.sealing import free, without
+from projectors.overlay import Draft
 from projectors.records import moved, past_key, scope_row_key
 from schemas import limits
 from schemas.entry import Entry, Forget

@@ -7,20 +7,11 @@ told late; so a late event does not break up what is going on.
 
 from collections.abc import Iterator
 from math import sqrt
-from typing import Literal
-
-import msgspec
+from typing import Final, Literal
 
 from projectors.base import Change, Drop, Put, View
 from projectors.episodes.compose import compose
-from projectors.episodes.rows import (
-    End,
-    Ending,
-    Member,
-    Open,
-    OpenIn,
-    Sessions,
-    Spans,
+from projectors.episodes.keys import (
     due_after,
     due_key,
     gap_us,
@@ -29,8 +20,10 @@ from projectors.episodes.rows import (
     scope_key,
     spans_key,
 )
-from projectors.episodes.signs import Signs
-from projectors.records import Mark, create, moved
+from projectors.episodes.rows import End, Ending, Member, Open, OpenIn, Sessions, Spans
+from projectors.episodes.shapes import ASIDE, MAIN, Choice, Signs
+from projectors.records import create, moved
+from projectors.rows import Mark
 from schemas import limits
 from schemas.entry import Entry
 from schemas.ids import derive_id, format_id, parse_id
@@ -39,20 +32,9 @@ from schemas.times import from_us, to_us
 
 Boundary = Literal["full", "later", "earlier", "shift"]
 
-_MAIN, _ASIDE = "=", "<"
-_CLOCK_LOOKS = 2
-_FOREIGN = 0.08
-_RELATED = 0.25
-
-
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an event goes: into an open episode, or into a new one in a slot."""
-
-    episode: bytes | None = None
-    state: Open | None = None
-    slot: str = _MAIN
-    ends: tuple[bytes, ...] = ()
-    predecessor: bytes | None = None
+_CLOCK_LOOKS: Final = 2
+_FOREIGN: Final = 0.08
+_RELATED: Final = 0.25
 
 
 def take(entry: Entry, signs: Signs, view: View) -> Iterator[Change]:
@@ -82,7 +64,7 @@ def _successor(signs: Signs, places: OpenIn, episode: bytes, state: Open | None)
     if state is not None:
         ends = (episode, *_displaced(places, state.slot, episode))
         return Choice(slot=state.slot, ends=ends, predecessor=episode)
-    main, aside = _slot(_MAIN, signs.session), _slot(_ASIDE, signs.session)
+    main, aside = _slot(MAIN, signs.session), _slot(ASIDE, signs.session)
     slot = aside if main in places.slots else main
     return Choice(slot=slot, ends=_displaced(places, slot), predecessor=episode)
 
@@ -109,7 +91,7 @@ def _lives_in(view: View, scope_no: int, episode: bytes) -> bool:
 
 def _by_slot(signs: Signs, places: OpenIn, view: View) -> Choice:
     """The open episode of the session, unless a boundary lies between it and the event."""
-    main, aside = _slot(_MAIN, signs.session), _slot(_ASIDE, signs.session)
+    main, aside = _slot(MAIN, signs.session), _slot(ASIDE, signs.session)
     episode = places.slots.get(main)
     state: Open | None = view.get("episode_open", episode) if episode is not None else None
     if episode is None or state is None:

@@ -7,34 +7,24 @@ to a successor, or a cancelled event's mark, is another version of the record.
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
-from projectors.base import Change, Close, Draft, Drop, Put, View
+from projectors.base import Change, Close, Drop, Put, View
 from projectors.episodes.compose import compose
-from projectors.episodes.rows import (
-    Ending,
-    Member,
-    Open,
-    OpenIn,
-    Sessions,
-    Span,
-    Spans,
-    due_key,
-    is_idle,
-    member_key,
-    members_of,
-    scope_key,
-    spans_key,
-)
-from projectors.records import Moved, moved, revise
+from projectors.episodes.keys import due_key, is_idle, member_key, members_of, scope_key, spans_key
+from projectors.episodes.rows import Ending, Member, Open, OpenIn, Sessions, Span, Spans
+from projectors.overlay import Draft
+from projectors.records import moved, revise
+from projectors.rows import Moved
 from schemas import limits
 from schemas.entry import Cancel, Directive, Entry, Experience, Tick
 from schemas.ids import format_id, parse_id
 from schemas.layers import Episode
 from schemas.times import from_us, to_us
 
-_DAYS_MAX = 16
+_DAYS_MAX: Final = 16
 
 
 def seal(entry: Entry, view: View) -> Iterator[Change]:

@@ -3,10 +3,9 @@
 import re
 from typing import Final
 
-import msgspec
-
 from projectors.episodes.compose import DECISION, OUTCOME
 from projectors.episodes.rows import Member
+from projectors.episodes.shapes import Signs
 from projectors.text import extract, text_of
 from projectors.text.passages import sentences
 from projectors.text.stems import word_set
@@ -32,20 +31,6 @@ _OUTCOMES: Final = word_set(
 _WORD: Final = re.compile(r"[a-z]+")
 _NAMED: Final = frozenset({"person", "organisation", "place"})
 _RESULTS: Final = frozenset({"tool_result"})
-
-
-class Signs(msgspec.Struct, frozen=True, kw_only=True):
-    """One event as the grouping sees it."""
-
-    member: Member
-    scope_no: int
-    session: str | None
-    preceded_by: tuple[str, ...]
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """What the event is about."""
-        return self.member.topics
 
 
 def signs_of(entry: Entry, envelope: Envelope) -> Signs:

@@ -9,13 +9,14 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-import msgspec
-
 from projectors.base import View
-from projectors.facts.rows import DENIED, SAID, Contrary, line_key, said, value_of
+from projectors.facts.keys import line_key, said, value_of
+from projectors.facts.rows import DENIED, SAID, Contrary
+from projectors.facts.shapes import Claim, Shape, Source
 from projectors.text import Candidate, Extraction, Value
+from projectors.text.shapes import Term
 from projectors.text.speakers import speakers_of
-from projectors.text.terms import Term, best
+from projectors.text.terms import best
 from schemas.entry import Annotation, Entry, envelope_of
 from schemas.envelope import Directives, Envelope, JsonContent, Message, TripleContent
 from schemas.layers import Cardinality, ConceptRef, EntityRef, LiteralValue, Node, Polarity
@@ -24,68 +25,9 @@ from schemas.vocabularies import vocabularies_in
 
 _MACHINES: Final = frozenset({"agent", "service", "tool", "system"})
 _PEOPLE: Final = frozenset({"person", "actor"})
-LOW, HIGH = 0, 1
+LOW: Final = 0
+HIGH: Final = 1
 FIRST_US: Final = to_us(datetime.min.replace(tzinfo=UTC))
-
-
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """One assertion of an entry, resolved.
-
-    `main` is the line it lies on, as `value`; `contrary` says where what cannot be so together with
-    it lies.
-    """
-
-    subject: Node
-    root: str
-    predicate: str
-    object: Node
-    polarity: Polarity
-    cardinality: Cardinality
-    kind: str
-    confidence: float
-    trust: int
-    from_us: int
-    to_us: int | None
-    is_dated: bool
-    ends: bool
-    is_end_dated: bool
-    corrects: bool
-    scope_no: int
-    said: str
-    main: bytes
-    value: bytes
-    contrary: Contrary | None
-    vocabulary: str | None = None
-    vocabulary_confidence: float | None = None
-
-    @property
-    def beside(self) -> bytes:
-        """The line for what stands beside the main one."""
-        return self._beside(self.polarity)
-
-    @property
-    def beside_contrary(self) -> bytes:
-        """The line on which its contrary stands beside its own."""
-        return self._beside("negative" if self.polarity == "positive" else "positive")
-
-    def _beside(self, polarity: Polarity) -> bytes:
-        return line_key(self.scope_no, "beside", self.root, self.predicate, self.said, polarity)
-
-
-class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """Where claims come from: the event, who speaks in it, and what its sender asked for."""
-
-    event_id: str
-    scope: str
-    scope_no: int
-    observed_at: datetime
-    speaker: str | None
-    is_exact: bool
-    is_machine: bool
-    extractor: str
-    floor: float = 0.0
-    no_supersede: bool = False
-    ttl_s: float | None = None
 
 
 def source_of(entry: Entry, extraction: Extraction) -> Source | None:
@@ -166,20 +108,10 @@ def claims_of(source: Source, extraction: Extraction, named: Any, view: View) ->
         )
 
 
-class _Shape(msgspec.Struct, frozen=True):
-    """A predicate and its object as a vocabulary spells them, or as they were said."""
-
-    predicate: str
-    object: Node
-    cardinality: Cardinality
-    vocabulary: str | None = None
-    confidence: float | None = None
-
-
 def _claim(
     scope_no: int,
     candidate: Candidate,
-    shape: _Shape,
+    shape: Shape,
     *,
     subject: Node,
     roots: tuple[str, str | None],
@@ -312,7 +244,7 @@ def _terms_in(encoded: bytes, scope: str) -> _Vocabularies:
     )
 
 
-def _mapped(candidate: Candidate, node: Node, vocabularies: _Vocabularies) -> _Shape:
+def _mapped(candidate: Candidate, node: Node, vocabularies: _Vocabularies) -> Shape:
     """The predicate as a term, when a vocabulary has one near enough; else as it was said."""
     value = node.value if isinstance(node, LiteralValue) else node.name
     found = [
@@ -321,11 +253,11 @@ def _mapped(candidate: Candidate, node: Node, vocabularies: _Vocabularies) -> _S
         if (match := best(candidate.predicate, value, terms)) is not None
     ]
     if not found:
-        return _Shape(candidate.predicate, node, candidate.cardinality)
+        return Shape(candidate.predicate, node, candidate.cardinality)
     confidence, name, match = max(found, key=lambda one: one[0])
     cardinality: Cardinality = candidate.cardinality
     if match.term.cardinality is not None:
         cardinality = "single" if match.term.cardinality == "single" else "multi"
     if isinstance(node, LiteralValue) and match.value is not None:
         node = LiteralValue(datatype=match.term.datatype or node.datatype, value=match.value)
-    return _Shape(match.term.id, node, cardinality, name, confidence)
+    return Shape(match.term.id, node, cardinality, name, confidence)

@@ -10,16 +10,17 @@ from typing import Final
 import msgspec
 
 from projectors.base import Change, Drop, View
+from projectors.facts.keys import fact_id
 from projectors.facts.retraction import silence, withdraw
-from projectors.facts.rows import Basis, fact_id
+from projectors.facts.rows import Basis
 from projectors.facts.sheet import Draft, Sheet
 from projectors.records import fact_about_key, moved, name_key, past_key, scope_row_key
 from schemas.entry import Entry, Forget, ForgottenEvent, KeptFact
 from schemas.ids import parse_id, raw_of
 from schemas.layers import Fact, LiteralValue
 
-replace = msgspec.structs.replace
-_decode_basis = msgspec.msgpack.Decoder(Basis).decode
+replace: Final = msgspec.structs.replace
+_decode_basis: Final = msgspec.msgpack.Decoder(Basis).decode
 _REDACTED: Final = "supporting_evidence_redacted"
 
 

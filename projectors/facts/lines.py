@@ -6,6 +6,7 @@ subject costs what the tenth did. No two segments of a line begin together.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
@@ -13,8 +14,8 @@ from projectors.base import Change, Drop, Put, View
 from projectors.facts.rows import Segment, Twig
 from schemas import limits
 
-_ROOT = 0
-replace = msgspec.structs.replace
+_ROOT: Final = 0
+replace: Final = msgspec.structs.replace
 
 
 class Line:

@@ -7,16 +7,18 @@ known again, and so is a claim that did not get past it.
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
 from projectors.base import Change, View
-from projectors.facts.rows import Rival, raw_of
+from projectors.facts.keys import raw_of
+from projectors.facts.rows import Rival
 from projectors.facts.rulings import policy_of, rule
 from projectors.facts.sheet import Draft, Sheet, own_end, own_start, segment_of, weigh
 from schemas.ids import parse_id
 
-replace = msgspec.structs.replace
+replace: Final = msgspec.structs.replace
 
 
 def retract(view: View, event_id: str, at: datetime, offset: int = 0) -> Iterator[Change]:

@@ -7,10 +7,12 @@ the start: known to those who ask for what was, and to nobody else.
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
 from projectors.base import Change, Put, View
+from projectors.facts.keys import fact_id, raw_of
 from projectors.facts.lines import Line
 from projectors.facts.rows import (
     CORRECTED,
@@ -21,15 +23,14 @@ from projectors.facts.rows import (
     HeardRow,
     Segment,
     Telling,
-    fact_id,
-    raw_of,
 )
-from projectors.records import Mark, create, fact_about_key, moved, put, revise
+from projectors.records import create, fact_about_key, moved, put, revise
+from projectors.rows import Mark
 from schemas import limits
 from schemas.layers import Conflict, Fact
 from schemas.times import from_us, to_us
 
-replace = msgspec.structs.replace
+replace: Final = msgspec.structs.replace
 
 
 class Draft:

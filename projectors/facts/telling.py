@@ -4,9 +4,11 @@ A line holds what was said about one thing in the order of time. A claim is laid
 belongs, whenever it arrives, so that late news about an earlier time leaves what follows as it was.
 """
 
+from typing import Final
+
 import msgspec
 
-from projectors.facts.claims import FIRST_US, Claim, Source, expiry_us
+from projectors.facts.claims import FIRST_US, expiry_us
 from projectors.facts.lines import Line
 from projectors.facts.rows import (
     BESIDE,
@@ -21,13 +23,14 @@ from projectors.facts.rows import (
     Telling,
 )
 from projectors.facts.rulings import Ruling, policy_of, rule
+from projectors.facts.shapes import Claim, Source
 from projectors.facts.sheet import Draft, Sheet, own_end, weigh
 from schemas import limits
 from schemas.ids import derive_id, parse_id
 from schemas.layers import Conflict, ConflictReason, Fact, Resolution
 from schemas.times import from_us, to_us
 
-replace = msgspec.structs.replace
+replace: Final = msgspec.structs.replace
 
 
 class Teller:

@@ -7,28 +7,11 @@ Half-open intervals in UTC. A change dated with a period takes place at the peri
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Final, Literal
+from typing import Final
 
-import msgspec
+from projectors.text.shapes import Interval, TimePhrase
 
-Role = Literal["at", "since", "until", "between", "for"]
 Span = tuple[datetime, datetime]
-
-
-class Interval(msgspec.Struct, frozen=True, gc=False):
-    """From `start` on, before `end`; None means open on that side."""
-
-    start: datetime | None
-    end: datetime | None
-
-
-class TimePhrase(msgspec.Struct, frozen=True, gc=False):
-    """Where words of time stand in a text, what they mean, and how they bind it."""
-
-    first: int
-    last: int
-    interval: Interval
-    role: Role
 
 
 def resolve(text: str, anchor: datetime, *, ahead: bool = False) -> Interval | None:

@@ -2,18 +2,8 @@
 
 from typing import Final
 
-import msgspec
-
 from projectors.text.candidates import Cardinality, Kind
-
-
-class Predicate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How a predicate behaves: how many objects at once, what kind, and whether they are things."""
-
-    name: str
-    cardinality: Cardinality = "multi"
-    kind: Kind = "state"
-    names_things: bool = False
+from projectors.text.shapes import Predicate
 
 
 def _of(

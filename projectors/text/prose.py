@@ -11,7 +11,7 @@ from projectors.text.candidates import Candidate
 from projectors.text.clauses import PREAMBLES, Sentence, reminder
 from projectors.text.passages import sentences
 from projectors.text.scene import Scene
-from projectors.text.speakers import Speakers
+from projectors.text.shapes import Speakers
 from projectors.text.stems import word_set
 from projectors.text.tokens import JOIN, MARK, Tokens, read
 from projectors.text.words import AUXILIARIES, INTERJECTIONS, QUESTIONS

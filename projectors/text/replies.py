@@ -8,7 +8,7 @@ from typing import Final
 
 from projectors.text.candidates import Candidate, Mention
 from projectors.text.scene import Clause
-from projectors.text.speakers import Speakers
+from projectors.text.shapes import Speakers
 from projectors.text.stems import singular, word_set
 
 _DEEDS: Final = word_set(

@@ -5,12 +5,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from projectors.text.candidates import Candidate, Cardinality, Kind, Mention, Value
-from projectors.text.dates import TimePhrase
 from projectors.text.grammar import Complement, Grammar
 from projectors.text.lexicon import KIN, KIN_NAMES, PETS
 from projectors.text.phrases import Span, Verb
-from projectors.text.predicates import PREDICATES, Predicate
-from projectors.text.speakers import Speakers
+from projectors.text.predicates import PREDICATES
+from projectors.text.shapes import Predicate, Speakers, TimePhrase
 from projectors.text.stems import singular, word_set
 from projectors.text.tokens import JOIN, MARK, Tokens, when
 from projectors.text.words import DETERMINERS, NUMBER_WORDS, POSSESSIVES

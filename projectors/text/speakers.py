@@ -1,26 +1,13 @@
 """Who is I, and who are you?  What the pronouns of a text mean, from its envelope."""
 
 from functools import lru_cache
+from typing import Final
 
-import msgspec
-
-from projectors.text.candidates import Mention
 from projectors.text.exact import mention_of
+from projectors.text.shapes import Speakers
 from schemas.envelope import Envelope, Message
 
-_MACHINES = frozenset({"agent", "service", "system"})
-
-
-class Speakers(msgspec.Struct, frozen=True):
-    """The ones a text's pronouns and its `the user` mean; None when nobody can tell.
-
-    `serves` says that I is an assistant, most of whose words are service (`replies`).
-    """
-
-    me: Mention | None
-    you: Mention | None
-    user: Mention | None = None
-    serves: bool = False
+_MACHINES: Final = frozenset({"agent", "service", "system"})
 
 
 def speakers_of(envelope: Envelope, caller: str) -> Speakers:

@@ -8,30 +8,11 @@ import re
 from functools import lru_cache
 from typing import Any, Final
 
-import msgspec
-
+from projectors.text.shapes import Term, TermMatch
 from projectors.text.stems import stem, word_set
 
 MATCH_MIN: Final = 0.6
 """Below this a predicate stays free text: a wrong term is worse than none."""
-
-
-class Term(msgspec.Struct, frozen=True, kw_only=True):
-    """A predicate or relation as a vocabulary defines it."""
-
-    id: str
-    datatype: str | None = None
-    values: tuple[Any, ...] = ()
-    cardinality: str | None = None
-    aliases: tuple[str, ...] = ()
-
-
-class TermMatch(msgspec.Struct, frozen=True, kw_only=True):
-    """The term found, how surely, and the object as the vocabulary spells it."""
-
-    term: Term
-    confidence: float
-    value: Any = None
 
 
 def best(predicate: str, value: Any, terms: tuple[Term, ...]) -> TermMatch | None:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from projectors.text.dates import TimePhrase, find
+from projectors.text.dates import find
+from projectors.text.shapes import TimePhrase
 from projectors.text.stems import word_set
 from projectors.text.words import CONTRACTIONS
 

@@ -123,7 +123,11 @@ CONTRACTIONS: Final[dict[str, tuple[str, ...]]] = {
 
 # ── verbs ────────────────────────────────────────────────────────────────────────────────────
 
-BASE, THIRD, PAST, PART, ING = 1, 2, 4, 8, 16
+BASE: Final = 1
+THIRD: Final = 2
+PAST: Final = 4
+PART: Final = 8
+ING: Final = 16
 
 _IRREGULAR: Final = """
     be was been|become became become|begin began begun|bend bent bent|bet bet bet|bite bit bitten

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from projectors.base import Change, Projector, Put, View
-from projectors.records import Moved, moved, record_key
+from projectors.records import moved, record_key
+from projectors.rows import Moved
 from projectors.understanding.identity import judge
+from projectors.understanding.keys import tally_key
 from projectors.understanding.ledger import Ledger
-from projectors.understanding.rows import TABLES, Rules, Synthesis, tally_key
+from projectors.understanding.rows import TABLES, Rules, Synthesis
 from projectors.understanding.synthesis import again, forget, settle, synthesise, write
 from schemas import limits
 from schemas.entry import (

@@ -6,6 +6,7 @@ two new concepts are derived from it, and it ends. No version is lost.
 """
 
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -16,7 +17,7 @@ from schemas import limits
 from schemas.ids import format_id
 from schemas.layers import Concept
 
-_replace = msgspec.structs.replace
+_replace: Final = msgspec.structs.replace
 
 
 def judge(ledger: Ledger) -> list[str]:

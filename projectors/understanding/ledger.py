@@ -3,44 +3,39 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
-from projectors.base import Draft, View
-from projectors.records import Mark, name_key, past_key, record_key
+from projectors.base import View
+from projectors.overlay import Draft
+from projectors.records import name_key, past_key, record_key
+from projectors.rows import Mark
 from projectors.text.predicates import IDENTITY, SAME
 from projectors.text.statements import words_of
+from projectors.understanding.keys import input_key, predicate_key, thing_key
 from projectors.understanding.relations import TOGETHER, Relation, relation_of
-from projectors.understanding.rows import (
-    PREDICATE,
-    THING,
-    Counted,
-    Kept,
-    Near,
-    Tally,
-    input_key,
-    predicate_key,
-    thing_key,
-)
+from projectors.understanding.rows import PREDICATE, THING, Counted, Kept, Near, Tally
 from schemas import limits
 from schemas.entry import Entry
 from schemas.ids import parse_id
 from schemas.layers import Concept, Episode, Fact, LiteralValue
 
-_replace = msgspec.structs.replace
-_CURRENT = 1000
-_INTO_MAX = 16
-_TOGETHER = (TOGETHER.name, TOGETHER.vocabulary)
+_replace: Final = msgspec.structs.replace
+_CURRENT: Final = 1000
+_INTO_MAX: Final = 16
+_TOGETHER: Final = (TOGETHER.name, TOGETHER.vocabulary)
 
 
-@dataclass(slots=True)
 class Touch:
     """What became of one tally in this entry, until it is settled."""
 
-    is_forced: bool = False
-    is_lost: bool = False
-    forgotten: tuple[str, ...] = ()
+    __slots__ = ("forgotten", "is_forced", "is_lost")
+
+    def __init__(self) -> None:
+        self.is_forced = False
+        self.is_lost = False
+        self.forgotten: tuple[str, ...] = ()
 
 
 class Thing(NamedTuple):
@@ -96,7 +91,10 @@ class Ledger:
 
     def touch(self, key: bytes) -> Touch:
         """The note on a tally that has to be settled."""
-        return self.touched.setdefault(key, Touch())
+        found = self.touched.get(key)
+        if found is None:
+            found = self.touched[key] = Touch()
+        return found
 
     def concept(self, raw: bytes) -> Concept | None:
         """A concept as it was last made."""

@@ -14,11 +14,12 @@ from typing import Final
 
 import msgspec
 
-from projectors.records import Mark, Moved, name_key, tables_of
+from projectors.records import tables_of
+from projectors.rows import Mark, Moved
 from schemas import limits
-from schemas.layers import Concept
 
-THING, PREDICATE = 0, 1
+THING: Final = 0
+PREDICATE: Final = 1
 """What a tally is of: an entity, or all that is said with one predicate."""
 
 
@@ -119,26 +120,3 @@ TABLES: Final[Mapping[str, type[msgspec.Struct]]] = {
     "concept_rules": Rules,
     "concept_syntheses": Synthesis,
 }
-
-
-def thing_key(scope_no: int, root: str) -> bytes:
-    """The tally of an entity in a scope."""
-    return scope_no.to_bytes(4, "big") + name_key(root)
-
-
-def predicate_key(scope_no: int, predicate: str) -> bytes:
-    """The tally of a predicate in a scope."""
-    return scope_no.to_bytes(4, "big") + name_key("predicate", predicate)
-
-
-def tally_key(scope_no: int, concept: Concept) -> bytes:
-    """The tally of a concept: also the prefix of its rows in `concept_inputs`."""
-    predicate = concept.synthesis_inputs.filters.get("predicate")
-    if isinstance(predicate, str):
-        return predicate_key(scope_no, predicate)
-    return thing_key(scope_no, concept.entity_id or "")
-
-
-def input_key(tally: bytes, entry_id: bytes) -> bytes:
-    """That an entry moved the inputs of a concept; entries' ids carry their time."""
-    return tally + entry_id

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from projectors.text.statements import name_of, statement, words_of
+from projectors.text.statements import month, name_of, statement, words_of
 from projectors.understanding.rows import PREDICATE, Tally
 from schemas import limits
 from schemas.layers import Episode, Fact, LiteralValue
@@ -47,9 +47,9 @@ def _is_about(fact: Fact, tally: Tally) -> bool:
 def _phrase(fact: Fact) -> str:
     said = f"{words_of(fact.predicate, fact.polarity)} {name_of(fact.object)}"
     if fact.valid_to is not None:
-        return f"{said} until {fact.valid_to:%B %Y}"
+        return f"{said} until {month(fact.valid_to)}"
     # Of what holds one value at a time, since when it does is part of what is known.
-    return f"{said} since {fact.valid_from:%B %Y}" if fact.cardinality == "single" else said
+    return f"{said} since {month(fact.valid_from)}" if fact.cardinality == "single" else said
 
 
 def _cut(text: str) -> str:

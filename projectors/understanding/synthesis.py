@@ -13,8 +13,9 @@ import msgspec
 
 from projectors.base import View
 from projectors.records import create, past_key, revise, scope_row_key
+from projectors.understanding.keys import tally_key
 from projectors.understanding.ledger import Ledger, Touch, speaks
-from projectors.understanding.rows import THING, Rules, Tally, tally_key
+from projectors.understanding.rows import THING, Rules, Tally
 from projectors.understanding.summary import summarise
 from schemas import limits
 from schemas.entry import ForgottenRecord
@@ -29,7 +30,7 @@ from schemas.layers import (
     SynthesisInputs,
 )
 
-_replace = msgspec.structs.replace
+_replace: Final = msgspec.structs.replace
 
 SYNTHESIZER: Final = "extractive"
 SYNTHESIZER_VERSION: Final = "1"
@@ -199,9 +200,12 @@ def _edges(ledger: Ledger, tally: Tally) -> list[Edge]:
         _, other = ledger.resolve(near.key)
         if other is not None and other.concept is not None and other.concept != tally.concept:
             to = format_id("concept", other.concept)
-            weight = round(near.count / (near.count + 1), 4)
-            edge = Edge(to=to, relation=near.relation, weight=weight, vocabulary=near.vocabulary)
-            edges.setdefault((to, near.relation), edge)
+            place = (to, near.relation)
+            if place not in edges:
+                weight = round(near.count / (near.count + 1), 4)
+                edges[place] = Edge(
+                    to=to, relation=near.relation, weight=weight, vocabulary=near.vocabulary
+                )
     return list(edges.values())
 
 

@@ -7,10 +7,11 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from projectors.base import Overlay, Stage
+from projectors.base import Stage
 from projectors.derives import DERIVES
 from projectors.episodes import EPISODES, SEALS, compose, known
 from projectors.fold import fold_stages
+from projectors.overlay import Overlay
 from schemas.entry import KINDS, Cancel, Directive, Entry, Experience, Tick
 from schemas.envelope import Actor, Context, Envelope, PlainText
 from schemas.ids import derive_id, format_id, parse_id, uuid7

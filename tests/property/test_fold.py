@@ -7,9 +7,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from projectors.base import Overlay
 from projectors.control import CONTROL
 from projectors.fold import fold_inline, fold_stages
+from projectors.overlay import Overlay
 from schemas.entry import KINDS, Cancel, Directive, Entry, Experience
 from schemas.envelope import Context, Envelope, PlainText
 from schemas.ids import format_id, uuid7

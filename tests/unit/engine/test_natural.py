@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.natural import add_months, normal, parse
-from schemas.times import Interval
+from schemas.intervals import Interval
 
 WEDNESDAY = datetime(2026, 5, 13, 15, 42, tzinfo=UTC)
 LAUNCH = Interval(datetime(2026, 2, 10, tzinfo=UTC), datetime(2026, 2, 11, tzinfo=UTC))

@@ -18,9 +18,9 @@ from engine.temporal import (
     window_text,
 )
 from schemas.errors import InvalidParameter, InvalidTimestamp, UnparseableTemporal
+from schemas.intervals import Interval
 from schemas.layers import EntityRef, Fact, LiteralValue
 from schemas.temporal import Between, Phrase, Resolution, TemporalBlock
-from schemas.times import Interval
 
 NOW = datetime(2026, 5, 13, 15, 42, tzinfo=UTC)
 LAUNCH = Phrase(name="launch", resolves_to=Resolution(valid_during=["2026-02-10", "2026-02-11"]))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from projectors.base import Overlay
+from projectors.overlay import Overlay
 from schemas.entry import KINDS, Body, Entry, Experience
 from schemas.envelope import Context, Envelope, PlainText
 from schemas.ids import format_id, uuid7

@@ -10,8 +10,10 @@ from typing import Any
 
 import msgspec
 
-from projectors.base import Overlay, Projector, Put
-from projectors.records import Mark, Moved, fact_about_key, name_key, past_key, record_key
+from projectors.base import Projector, Put
+from projectors.overlay import Overlay
+from projectors.records import fact_about_key, name_key, past_key, record_key
+from projectors.rows import Mark, Moved
 from schemas.entry import KINDS, Body, Directive, Entry, Experience, Tick
 from schemas.envelope import Context, Directives, Envelope, PlainText
 from schemas.ids import derive_id, format_id, parse_id, uuid7

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from projectors.base import Close, Draft, Drop, Overlay, Put
+from projectors.base import Close, Drop, Put
+from projectors.overlay import Draft, Overlay
 
 NOW = datetime(2026, 5, 13, tzinfo=UTC)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from projectors.beliefs import BELIEFS
-from projectors.beliefs.rows import identity_key
+from projectors.beliefs.keys import identity_key
 from schemas import limits
 from schemas.times import to_us
 

@@ -1,7 +1,8 @@
 """What control state follows from an entry?"""
 
 from projectors.base import Drop, Put
-from projectors.control import CONTROL, CancelRow, Member, ParkRow, ScopeRow, park_key, scope_key
+from projectors.control import CONTROL, Member, park_key, scope_key
+from projectors.control.rows import CancelRow, ParkRow, ScopeRow
 from schemas.entry import Annotation, Cancel, Directive, Park, Unpark
 
 

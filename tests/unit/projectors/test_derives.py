@@ -3,7 +3,8 @@
 import msgspec
 
 from projectors.base import Close, Drop, Put
-from projectors.derives import DERIVES, DerivesRow, back_pointers
+from projectors.derives import DERIVES, back_pointers
+from projectors.derives.rows import DerivesRow
 from schemas.ids import derive_id
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from projectors.base import Overlay, Stage
+from projectors.base import Stage
 from projectors.derives import DERIVES
 from projectors.episodes import EPISODES, SEALS, compose, due_before, due_episode, known
 from projectors.fold import fold_stages
+from projectors.overlay import Overlay
 from schemas import limits
 from schemas.entry import Cancel, Directive, Entry, Experience, Tick
 from schemas.envelope import Actor, BlobContent, Context, Directives, Envelope, PlainText

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from projectors import STAGES
-from projectors.base import Overlay
 from projectors.beliefs.why import why
 from projectors.fold import fold_stages
+from projectors.overlay import Overlay
 from schemas.entry import KINDS, Cancel, Directive, Entry, Experience, Synthesize
 from schemas.envelope import Actor, Context, Envelope, Message, Triple, TripleContent
 from schemas.ids import format_id, parse_id, uuid7

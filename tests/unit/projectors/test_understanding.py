@@ -9,8 +9,8 @@ from projectors.base import Put
 from projectors.beliefs import BELIEFS
 from projectors.derives import DERIVES, back_pointers
 from projectors.understanding import UNDERSTANDING
+from projectors.understanding.keys import tally_key
 from projectors.understanding.reading import as_known, staleness, unseen_range
-from projectors.understanding.rows import tally_key
 from projectors.vocabularies import VOCABULARIES
 from schemas import limits
 from schemas.entry import Annotation, Directive, SetPolicy, SetVocabulary, Synthesize

@@ -11,21 +11,23 @@ from typing import Any
 import msgspec
 
 from engine.temporal import Window, is_visible
-from projectors.base import Overlay, Projector, Stage
+from projectors.base import Projector, Stage
 from projectors.derives import DERIVES
 from projectors.entities import ENTITIES
 from projectors.entities import fold as fold_entities
 from projectors.facts import FACTS
 from projectors.facts import fold as fold_facts
 from projectors.fold import Outcome, fold_stages
+from projectors.overlay import Overlay
 from projectors.settings import SETTINGS
 from projectors.text import Candidate, Extraction, Mention, Value
 from projectors.vocabularies import VOCABULARIES
 from schemas.entry import KINDS, Body, Command, Directive, Entry, Experience
 from schemas.envelope import Actor, Context, Directives, Envelope, Message, PlainText
 from schemas.ids import format_id, uuid7
+from schemas.intervals import Interval
 from schemas.layers import Fact, LiteralValue
-from schemas.times import Interval, to_us
+from schemas.times import to_us
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SCOPE = "org:acme/user:alice"

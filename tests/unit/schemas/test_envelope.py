@@ -4,16 +4,8 @@ import msgspec
 import pytest
 
 from schemas import limits
-from schemas.envelope import (
-    MODALITIES,
-    BulkRequest,
-    Duration,
-    Envelope,
-    check_free_json,
-    checked,
-    full_envelopes,
-    scopes_of,
-)
+from schemas.checking import check_free_json, checked, full_envelopes, scopes_of
+from schemas.envelope import MODALITIES, BulkRequest, Duration, Envelope
 from schemas.errors import InvalidEnvelope, InvalidTimestamp
 
 SENT = {

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from schemas import limits
-from schemas.envelope import check_free_json
+from schemas.checking import check_free_json
 
 NUMBERS = {
     name: value for name, value in vars(limits).items() if name.isupper() and name != "INTEGER_MIN"

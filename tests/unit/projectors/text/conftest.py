@@ -7,7 +7,7 @@ import pytest
 
 from projectors.text import Candidate, Mention
 from projectors.text.prose import statements
-from projectors.text.speakers import Speakers
+from projectors.text.shapes import Speakers
 
 OBSERVED_AT = datetime(2026, 5, 13, 15, 42, tzinfo=UTC)
 ALICE = Mention(text="alice", kind="actor", actor="user:alice")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from projectors.text import Mention, extract
 from projectors.text.lexicon import KIN, PETS
 from projectors.text.prose import statements
-from projectors.text.speakers import Speakers
+from projectors.text.shapes import Speakers
 from projectors.text.words import AUXILIARIES, DETERMINERS, FORMS, PREPOSITIONS, SUBJECT_PRONOUNS
 from schemas import limits
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from projectors.text.terms import MATCH_MIN, Term, best
+from projectors.text.shapes import Term
+from projectors.text.terms import MATCH_MIN, best
 
 SALES = (
     Term(id="deal_stage", datatype="string", values=("intro", "poc", "close", "signed", "lost")),

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from projectors.base import Change, Drop, Projector, Put, View
-from projectors.records import Mark
+from projectors.forgets.rows import ForgetRow, GoneRow, HoldRow, RollbackRow
+from projectors.rows import Mark
 from schemas.entry import (
     Annotation,
     Directive,
@@ -23,46 +24,6 @@ from schemas.entry import (
     Unforget,
 )
 from schemas.ids import parse_id, raw_of
-from schemas.times import Instant
-
-
-class ForgetRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One call that forgot something (`forgets`, by its audit id): its entries, and its state."""
-
-    audit_id: str
-    cascade: str
-    scope: str
-    by: str
-    at: Instant
-    offsets: list[int]
-    counts: dict[str, int]
-    reverted: bool = False
-
-
-class GoneRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that was forgotten (`gone`, by its sixteen bytes): asked for by id, it says so."""
-
-    audit_id: str
-
-
-class RollbackRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Events that were taken out of derivation together (`rollbacks`, by id)."""
-
-    rollback_id: str
-    by: str
-    at: Instant
-    offsets: list[int]
-    note: str | None = None
-    reverted: bool = False
-
-
-class HoldRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A legal hold (`holds`, by the scope's number)."""
-
-    path: str
-    by: str
-    at: Instant
-    reason: str | None = None
 
 
 def project(entry: Entry, view: View) -> Iterable[Change]:

@@ -13,10 +13,12 @@ What the mentions of an entry mean is left in one row (`entities_named`) for lat
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 import msgspec
 
 from projectors.base import Change, Projector, Put, View
+from projectors.entities.rows import EntityRow, Meaning, Named
 from projectors.records import name_key
 from projectors.text import Candidate, Extraction, Mention, Value, extract
 from projectors.text.names import normal
@@ -25,46 +27,11 @@ from schemas import limits
 from schemas.entry import Annotation, Entry, envelope_of
 from schemas.envelope import Envelope
 from schemas.ids import derive_id
-from schemas.times import Instant
 
-_NAMING = frozenset({"name", "named"})
-
-
-class EntityRow(msgspec.Struct, frozen=True, kw_only=True):
-    """An entity (`entities`, by the hash of its id). Facts of one root are facts of one thing."""
-
-    id: str
-    root: str
-    name: str
-    kind: str
-    aliases: list[str]
-    first_seen_at: Instant
-    first_event: str
-    actor: str | None = None
-    is_given: bool = False
+_NAMING: Final = frozenset({"name", "named"})
 
 
-class Meaning(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a name means (`entity_names`); an empty id means that it names nothing."""
-
-    id: str
-    root: str
-    name: str
-
-
-class Named(msgspec.Struct, frozen=True, array_like=True):
-    """What the last entry of a tenant speaks of: each candidate's two ends, and all of them once.
-
-    An object that is a literal means nothing here: None.
-    """
-
-    offset: int
-    subjects: list[Meaning]
-    objects: list[Meaning | None]
-    all: list[Meaning]
-
-
-NOBODY = Meaning("", "", "")
+NOBODY: Final = Meaning("", "", "")
 
 
 def entity_key(entity_id: str) -> bytes:

@@ -1,24 +1,18 @@
 """What followed from this event?  The back-pointers from an event to its records (001 §7.1)."""
 
 from collections.abc import Iterable, Iterator
-
-import msgspec
+from typing import Final
 
 from projectors.base import Change, Drop, Projector, Put, View
+from projectors.derives.rows import DerivesRow
 from projectors.records import LAYERS
 from schemas.entry import Directive, Entry, Forget
 from schemas.ids import parse_id, raw_of
 
-_LAYER_OF = {prefix: layer for layer, (prefix, _) in LAYERS.items()}
+_LAYER_OF: Final = {prefix: layer for layer, (prefix, _) in LAYERS.items()}
 
 
-class DerivesRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Ids of the records that an event supports, in the order they came."""
-
-    ids: list[str]
-
-
-def back_pointers(changes: Iterable[Change], view: View) -> Iterator[Change]:
+def back_pointers(changes: Iterable[Change], view: View) -> list[Change]:
     """One row for every event that the new records cite."""
     known: dict[bytes, list[str]] = {}
     grown: dict[bytes, None] = {}
@@ -29,14 +23,14 @@ def back_pointers(changes: Iterable[Change], view: View) -> Iterator[Change]:
             key = parse_id("evt", event_id)
             if key is None:
                 continue
-            if key not in known:
+            ids = known.get(key)
+            if ids is None:
                 row = view.get("derives", key)
-                known[key] = [] if row is None else list(row.ids)
-            if change.record_id not in known[key]:
-                known[key].append(change.record_id)
+                ids = known[key] = [] if row is None else list(row.ids)
+            if change.record_id not in ids:
+                ids.append(change.record_id)
                 grown[key] = None
-    for key in grown:
-        yield Put(table="derives", key=key, value=DerivesRow(ids=known[key]))
+    return [Put(table="derives", key=key, value=DerivesRow(ids=known[key])) for key in grown]
 
 
 def project(entry: Entry, view: View) -> Iterable[Change]:
