@@ -23,7 +23,7 @@ from engine.clock import Clock, Stamps
 from engine.lifecycle import Lifecycle
 from engine.merkle import Tree
 from engine.notices import notes_of
-from engine.rows import About, Note, Pending
+from engine.rows import About, Note, Pending, Replay
 from engine.state.kv import Batch, StoreError, StoreWriteFailed
 from engine.state.log import KvLog, erasure_due
 from engine.state.names import ACTOR, SCOPE, TENANT, Names
@@ -70,14 +70,6 @@ class Proposal(Protocol):
 
 
 _Queued = tuple[Proposal, asyncio.Future[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """An idempotency key was used before: where, and with which body."""
-
-    offset: int
-    body_mac: bytes
 
 
 class Desk:

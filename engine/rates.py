@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 from engine.clock import Clock
 from engine.policy import Policies, Tier
+from engine.rows import Allowance
 from schemas.caller import Caller
 from schemas.policy import RateLimits
 
@@ -40,21 +41,6 @@ class Limit:
     def per_s(self) -> float:
         """Tokens that come back in a second."""
         return self.count / self.period_s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
-    """What became of one call, and what is left."""
-
-    limit: int
-    remaining: int
-    reset_s: int
-    retry_after_s: int = 0
-
-    @property
-    def granted(self) -> bool:
-        """Whether there was a token for the call."""
-        return self.retry_after_s == 0
 
 
 @lru_cache(maxsize=1024)

@@ -115,6 +115,27 @@ class Bulk(msgspec.Struct, frozen=True):
     places: list[int]
 
 
+class Replay(msgspec.Struct, frozen=True, gc=False):
+    """An idempotency key was used before: where, and with which body."""
+
+    offset: int
+    body_mac: bytes
+
+
+class Allowance(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What became of one call, and what is left."""
+
+    limit: int
+    remaining: int
+    reset_s: int
+    retry_after_s: int = 0
+
+    @property
+    def granted(self) -> bool:
+        """Whether there was a token for the call."""
+        return self.retry_after_s == 0
+
+
 class Written(msgspec.Struct, frozen=True, gc=False):
     """Where an experience is, and whether it was there before."""
 

@@ -21,7 +21,8 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from engine.clock import Clock
-from engine.rates import BUCKETS_MAX, Allowance, Bucket, Limit, Place
+from engine.rates import BUCKETS_MAX, Bucket, Limit, Place
+from engine.rows import Allowance
 
 ADVANCE: Final = 0.2
 """Of a limit, what all servers together may grant before Redis has heard of it."""

@@ -168,6 +168,7 @@ NOT_RUN = {
     ("README.md", "strata serve"): "a table of the commands",
     ("docs/quickstart.md", "scripts/run"): "as in the README",
     ("docs/operations/run.md", "strata serve"): "goes on until it is stopped",
+    ("docs/operations/run.md", "scripts/compile"): "takes minutes; scripts/test does it",
     ("docs/operations/workers.md", "CORTEX_REDIS_URL="): "needs a Redis; tests/integration has one",
     ("docs/howto/tokens.md", "CORTEX_DEPLOYMENT_PRESET="): "goes on until it is stopped",
     ("docs/howto/model.md", "CORTEX_LLM_URL="): "needs a model; tests/integration has one",
