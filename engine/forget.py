@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from engine import policy
-from engine.commit import Desk, Replay
+from engine.commit import Desk
 from engine.previews import Preview, check_preview, keep_preview
 from engine.records import present
 from engine.redaction import command_of, redact
-from engine.rows import About
+from engine.rows import About, Replay
 from engine.selection import (
     TABLES,
     Filters,
