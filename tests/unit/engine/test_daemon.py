@@ -712,7 +712,7 @@ async def test_a_store_that_fails_stops_the_daemon_visibly(rig):
         assert await engine.lifecycle.wait("consolidated", 1, 30)
         site.mains.trip(1, "family")
         engine.daemon.request_rebuild()
-        await asyncio.to_thread(engine.daemon._thread.join, 30)
+        await asyncio.to_thread(engine.daemon._running.join, 30)
 
         assert "this family failed" in engine.daemon.failure
         assert [f"daemon: {engine.daemon.failure}"] == health(engine, rig.ALICE).reasons
