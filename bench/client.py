@@ -5,7 +5,7 @@ import json
 from types import TracebackType
 from typing import Any, Self
 
-from bench.host import Broken, Host
+from bench.host import Broken, Host, bearer
 
 _WAIT_S = 120.0
 
@@ -13,7 +13,8 @@ _WAIT_S = 120.0
 class Client:
     """A caller of a server, for the length of a block."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, token: str | None = None) -> None:
+        self._headers = {"content-type": "application/json"} | bearer(token or host.token)
         self._connection = http.client.HTTPConnection(host.host, host.port, timeout=_WAIT_S)
 
     def __enter__(self) -> Self:
@@ -49,5 +50,5 @@ class Client:
         return found
 
     def _sent(self, method: str, path: str, body: str | None) -> http.client.HTTPResponse:
-        self._connection.request(method, path, body, {"content-type": "application/json"})
+        self._connection.request(method, path, body, self._headers)
         return self._connection.getresponse()

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -20,6 +21,11 @@ FLOOR: Final = "bench.floor"
 _START_S = 20.0
 _STOP_S = 15.0
 _ASK_S = 90.0
+
+
+def bearer(token: str | None) -> dict[str, str]:
+    """The header of who has a token."""
+    return {} if token is None else {"authorization": f"Bearer {token}"}
 
 
 class Broken(Exception):
@@ -37,8 +43,19 @@ class Settled(msgspec.Struct, frozen=True):
 class Host:
     """A running server, stopped at the end of the block."""
 
-    def __init__(self, module: str, data: Path, **environment: str) -> None:
+    def __init__(
+        self,
+        module: str,
+        data: Path,
+        *,
+        flags: Sequence[str] = (),
+        token: str | None = None,
+        **environment: str,
+    ) -> None:
         self._module = module
+        self._flags = flags
+        self.token = token
+        """Whose questions `ask` asks, where the server knows its callers."""
         self._environment = environment
         self.data = data
         self.host, self.port, self.pid = "127.0.0.1", 0, 0
@@ -49,7 +66,7 @@ class Host:
         complaints = OUT / f"{self.data.name}.log"
         with complaints.open("w") as stderr:
             self._process = subprocess.Popen(
-                [*command, str(self.data)],
+                [*command, str(self.data), *self._flags],
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -97,7 +114,7 @@ class Host:
         """One request, outside any measurement."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=_ASK_S)
         try:
-            connection.request(method, path)
+            connection.request(method, path, headers=bearer(self.token))
             response = connection.getresponse()
             body = response.read()
         finally:

@@ -1,7 +1,8 @@
 """How fast is recall, and how does that grow?  One scope among ever more events, over HTTP.
 
-One server takes in diaries of a thousand events each, one a scope. At each size the first of them
-is asked, by one client that waits for its answer; at the last but one also while others write.
+One server takes in diaries of a thousand events each, one a scope, of many tenants in turn. At each
+size the first of them is asked, by one client that waits for its answer; at the last also while
+others write.
 """
 
 import os
@@ -29,6 +30,7 @@ SIZES = tuple(int(size) for size in os.environ.get("STRATA_BENCH_EVENTS", _SIZES
 _QUICK_S = 1.0
 STEPS = 2 * len(SIZES) + 1
 _SCOPE = 1000
+_TENANTS = 10
 _BATCH = 500
 _WRITES_S = 500
 _WRITE_BATCH = 25
@@ -92,10 +94,26 @@ def measure(seconds: float, say: Callable[[str], None]) -> Found:
     folder = OUT / "recall-data"
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        with Host(GROUPED, folder) as host:
+        with Host(GROUPED, folder, flags=_known_callers(), token=_token(0)) as host:
             return _measure(host, seconds, say)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _known_callers() -> tuple[str, str]:
+    """A file of principals, one a tenant."""
+    callers = [
+        {"token": _token(number), "name": f"bench-{number}", "tenant": f"tenant-{number}"}
+        for number in range(_TENANTS)
+    ]
+    path = OUT / "recall-principals.json"
+    path.write_bytes(msgspec.json.encode(callers))
+    return "--principals", str(path)
+
+
+def _token(diary: int) -> str:
+    """Whose diary it is."""
+    return f"tenant-{diary % _TENANTS}-of-the-bench"
 
 
 def _measure(host: Host, seconds: float, say: Callable[[str], None]) -> Found:
@@ -135,7 +153,7 @@ def _scope(number: int) -> str:
 
 def _write_diary(host: Host, number: int) -> None:
     items = list(turns(_SCOPE, seed=number))
-    with Client(host) as client:
+    with Client(host, _token(number)) as client:
         for start in range(0, len(items), _BATCH):
             part = items[start : start + _BATCH]
             client.post("/v1/experience/bulk", {"scope": _scope(number), "items": part})
@@ -199,7 +217,7 @@ class _Writer:
     def _run(self) -> None:
         every_s = _WRITE_BATCH / _WRITES_S
         diary = turns(10**9, seed=-2)
-        with Client(self._host) as client:
+        with Client(self._host, _token(1)) as client:
             due = time.perf_counter()
             while not self._done.is_set():
                 items = [next(diary) for _ in range(_WRITE_BATCH)]
@@ -245,7 +263,7 @@ def section(found: Found, facts: Sequence[str]) -> Section:
         question="How fast is recall, and how does that grow?",
         facts=[
             *facts,
-            f"scopes of {_SCOPE:,} events, one tenant; one client, closed loop, keep-alive",
+            f"scopes of {_SCOPE:,} events, {_TENANTS} tenants; one client, closed loop, keep-alive",
         ],
         goals=goals,
         grids=[_grid(found)],

@@ -1,5 +1,6 @@
 """What was found, where, and when?  Sections of RESULTS.md, goals beside what was measured."""
 
+import importlib.util
 import os
 import platform
 import re
@@ -70,9 +71,16 @@ class Surroundings:
         return [
             f"{datetime.now():%Y-%m-%d %H:%M}, commit {_commit()}",
             f"`{self._command}`",
-            f"{os.cpu_count()} CPUs, Python {platform.python_version()}, data on {filesystem(OUT)}",
+            f"{os.cpu_count()} CPUs, {_python()}, data on {filesystem(OUT)}",
             f"load average {before} before, {after} after (1, 5 and 15 minutes)",
         ]
+
+
+def _python() -> str:
+    """The interpreter, and whether the modules that work hardest are compiled (ADR 0040)."""
+    found = importlib.util.find_spec("projectors.fold")
+    is_plain = found is None or str(found.origin).endswith(".py")
+    return f"Python {platform.python_version()}, {'plain' if is_plain else 'compiled modules'}"
 
 
 def _commit() -> str:
