@@ -43,6 +43,8 @@ _NICER: Final = 5
 """Whoever posts or asks is waiting for the server, and nobody for this process."""
 _PIPE_BYTES: Final = 1024 * 1024
 _HELLO: Final = b"ready"
+_STARTED: Final = "import sys; from engine.beside import main; main(sys.argv[1:])"
+"""Not `-m`, which runs sources only: this module may be a compiled one (ADR 0040)."""
 _GONE: Final = b""
 _GC_YOUNG: Final = 10_000
 
@@ -244,15 +246,22 @@ class Beside:
             self.failure = f"folding beside the server stopped: {error!r}"
 
 
+def _same_code() -> dict[str, str]:
+    """An environment in which the very modules of this process are found, compiled or not."""
+    ours = str(Path(__file__).parent.parent)
+    others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (ours, *others)))}
+
+
 class Process:
     """Folds in a process of its own, which reads the store beside its owner."""
 
     def __init__(self, store: Path, generation: int) -> None:
         self._store = store
         # A command of its own and not a fork: that would take the locks of other threads along.
-        command = [sys.executable, "-m", "engine.beside", str(store), str(generation)]
+        command = [sys.executable, "-P", "-c", _STARTED, str(store), str(generation)]
         self._process = subprocess.Popen(  # noqa: S603 - our own module, by our own interpreter
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_same_code()
         )
         self._waiting: deque[Future[bytes]] = deque()
         self.is_ready = False
@@ -440,7 +449,3 @@ def main(arguments: Sequence[str]) -> None:
     os.nice(_NICER)
     with contextlib.suppress(BrokenPipeError):
         serve(Path(arguments[0]), int(arguments[1]))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
