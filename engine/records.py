@@ -144,7 +144,7 @@ def _past(engine: "Engine", tenant_no: int, layer: str, raw: bytes, latest: Reco
     if latest.version <= 1:
         return []
     rows = engine.staged.scan(tenant_no, f"{layer}_past", raw)
-    return [record for _, record in reversed(rows)]
+    return [record for _, record in rows[::-1]]
 
 
 def _moment(version: Record, window: Window) -> datetime:

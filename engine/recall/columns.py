@@ -94,7 +94,6 @@ def pool_of(places: Sequence[Place], scored: Sequence[Scored], asked: Asked) -> 
         row=_joined([part.rows for part in parts], np.int64),
         offset=_joined([part.of("offsets") for part in parts], np.int64),
         observed_us=_joined([part.of("observed_us") for part in parts], np.int64),
-        recorded_us=_joined([part.of("recorded_us") for part in parts], np.int64),
         session=_filled([part.sessions(at) for at, part in enumerate(told)], sum(counts), np.int64),
         actor=actor,
         role=role,
@@ -263,6 +262,10 @@ def _renumbered(parts: Sequence[tuple[Any, Sequence[str]]]) -> tuple[Any, list[s
     names = [""]
     columns = []
     for numbers, own in parts:
+        if len(own) == 1:
+            # Nobody is named there, and 0 is 0.
+            columns.append(numbers)
+            continue
         counts = np.bincount(numbers)
         translated = np.zeros(len(counts), np.int32)
         for number in np.flatnonzero(counts).tolist():

@@ -4,7 +4,7 @@ The only stage of recall that asks the indexes: it takes the best of each channe
 out as columns, with what was said just before and after.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -32,8 +32,9 @@ def gather(
     window: Window,
     reach: Reach,
 ) -> Candidates:
-    """Everything that may answer, layer by layer."""
+    """Everything that may answer, layer by layer; a layer that no scope has is not asked."""
     search = _Search(sources, tenant_no, scope_nos, window, reach)
+    layers = [layer for layer in layers if search.places(layer)]
     question = search.addressed(question)
     vector = search.vector_of(question)
     asked = Asked(
@@ -183,7 +184,7 @@ class _Search:
         if self._window.admits is None:
             return hits
         while True:
-            kept = [hit for hit in hits if self._find(hit.layer, hit.raw) is not None]
+            kept = [hit for hit in hits if self._may_be_found(hit)]
             if len(kept) >= wanted or len(hits) < limit or limit >= _HITS_MAX:
                 return kept[:wanted]
             limit *= _WIDER
@@ -213,41 +214,28 @@ class _Search:
         self, layers: Sequence[Layer], hits: _Hits, asked: Asked, lent: Mapping[bytes, float]
     ) -> Pool:
         """The candidates of these layers, with everything that is known of them."""
-        words = self._by_place(layers, (hit[:3] for hit in hits.words))
-        meaning = self._by_place(layers, (hit[:3] for hit in hits.meaning))
-        borrowed = self._by_place(layers, (("events", *some) for some in lent.items()))
+        words = self._by_place(layers, hits.words)
+        meaning = self._by_place(layers, hits.meaning)
+        borrowed = self._by_place(layers, [Hit("events", *some) for some in lent.items()])
         places = [place for layer in layers for place in self.places(layer)]
         scored = [Scored(*some) for some in zip(words, meaning, borrowed, strict=True)]
         return pool_of(places, scored, asked)
 
-    def _by_place(
-        self, layers: Sequence[Layer], scores: Iterable[tuple[Layer, bytes, float]]
-    ) -> list[dict[int, float]]:
+    def _by_place(self, layers: Sequence[Layer], hits: Sequence[Hit]) -> list[dict[int, float]]:
         """Row -> score, place by place, in the order of the layers."""
         found: dict[Layer, list[dict[int, float]]] = {
             layer: [{} for _ in self.places(layer)] for layer in layers
         }
-        alone = {
-            layer: (self.places(layer)[0].row_of, found[layer][0])
-            for layer in layers
-            if len(found[layer]) == 1
+        pairs = {
+            layer: list(zip(self.places(layer), rows, strict=True)) for layer, rows in found.items()
         }
-        for layer, raw, score in scores:
-            one = alone.get(layer)
-            if one is not None:
-                row = one[0](raw)
+        for hit in hits:
+            for place, rows in pairs.get(hit.layer, ()):
+                row = place.row_of(hit.raw)
                 if row is not None:
-                    one[1][row] = score
-            elif layer in found:
-                place = self._find(layer, raw)
-                if place is not None:
-                    found[layer][place[0]][place[1]] = score
+                    rows[row] = hit.score
+                    break
         return [rows for layer in layers for rows in found[layer]]
 
-    def _find(self, layer: Layer, raw: bytes) -> tuple[int, int] | None:
-        """(which place, which row) a document is at, if it may be found."""
-        for at, place in enumerate(self.places(layer)):
-            row = place.row_of(raw)
-            if row is not None:
-                return at, row
-        return None
+    def _may_be_found(self, hit: Hit) -> bool:
+        return any(place.row_of(hit.raw) is not None for place in self.places(hit.layer))

@@ -9,24 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 
+from engine.recall.shapes import Offer
 from schemas.pack import LayerName
 
 LAMBDA_DEFAULT: Final = 0.9
 """How much the score counts against novelty: below this, evidence is lost (measured)."""
-
-
-class Offer(msgspec.Struct, frozen=True, gc=False):
-    """A record that could be shown, and what that would cost."""
-
-    layer: LayerName
-    id: str
-    score: float
-    tokens: int
-    vector: Any = None
-    """float32[d], unit length, or None: then it is like nothing else."""
 
 
 @dataclass(frozen=True)
