@@ -5,11 +5,11 @@ out as columns, with what was said just before and after.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from engine.recall.candidates import Candidates, Pool, Question, Reach, Sources, Window
-from engine.recall.columns import Asked, Place, Scored, pool_of
+from engine.recall.candidates import Candidates, Question, Reach, Sources, Window
+from engine.recall.columns import Asked, Part, Place, Scored, parts_of, pools_of
 from engine.recall.late import Words, words_of
 from engine.recall.question import addressed, capitalised
 from engine.state.index import Block, Embedder, EmbedderUnavailable, Hit, Layer
@@ -44,7 +44,7 @@ def gather(
         embedder=sources.embedder,
     )
     derived: list[Layer] = [layer for layer in layers if layer != "events"]
-    pools: dict[Literal["events", "derived"], Pool] = {}
+    parts: dict[Literal["events", "derived"], list[Part]] = {}
     counts = dict.fromkeys(("words", "meaning", "facts"), 0)
     # Derived sentences are many and alike: events have a search of their own. Facts are asked in
     # any case, for they are further keys of the events behind them.
@@ -52,14 +52,14 @@ def gather(
     if "events" in layers:
         hits = search.ask(question, vector, ["events"])
         lent = search.lent(told)
-        near = replace(asked, near=reach.neighbours)
-        pools["events"] = search.pool(["events"], hits, near, lent)
+        parts["events"] = search.parts(["events"], hits, lent, near=reach.neighbours)
         counts = {"words": len(hits.words), "meaning": len(hits.meaning), "facts": len(lent)}
     if derived:
-        pools["derived"] = search.pool(derived, told, asked, {})
+        parts["derived"] = search.parts(derived, told, {})
         counts["words"] += len(told.words)
         counts["meaning"] += len(told.meaning)
-    return Candidates(question=question, layers=layers, pools=pools, hits=counts)
+    pools = zip(parts, pools_of(list(parts.values()), asked), strict=True)
+    return Candidates(question=question, layers=layers, pools=dict(pools), hits=counts)
 
 
 _known_sorts: Final[dict[tuple[str, frozenset[str]], Words]] = {}
@@ -210,16 +210,16 @@ class _Search:
 
     # ── finding rows ─────────────────────────────────────────────────────────────────────────
 
-    def pool(
-        self, layers: Sequence[Layer], hits: _Hits, asked: Asked, lent: Mapping[bytes, float]
-    ) -> Pool:
-        """The candidates of these layers, with everything that is known of them."""
+    def parts(
+        self, layers: Sequence[Layer], hits: _Hits, lent: Mapping[bytes, float], near: int = 0
+    ) -> list[Part]:
+        """The candidates of these layers, where they lie."""
         words = self._by_place(layers, hits.words)
         meaning = self._by_place(layers, hits.meaning)
         borrowed = self._by_place(layers, [Hit("events", *some) for some in lent.items()])
         places = [place for layer in layers for place in self.places(layer)]
         scored = [Scored(*some) for some in zip(words, meaning, borrowed, strict=True)]
-        return pool_of(places, scored, asked)
+        return parts_of(places, scored, near)
 
     def _by_place(self, layers: Sequence[Layer], hits: Sequence[Hit]) -> list[dict[int, float]]:
         """Row -> score, place by place, in the order of the layers."""
