@@ -264,8 +264,12 @@ class _Sessions:
         own = np.where(session > 0, session, -1 - np.arange(len(session)))
         self._order = np.argsort(own, kind="stable")
         ordered = own[self._order]
-        self._first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-        self._size = np.diff(np.append(self._first, len(own)))
+        is_first = np.ones(len(own), np.bool_)
+        np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+        self._first = is_first.nonzero()[0]
+        self._size = np.empty_like(self._first)
+        np.subtract(self._first[1:], self._first[:-1], out=self._size[:-1])
+        self._size[-1] = len(own) - self._first[-1]
         self._group = np.empty(len(own), np.int64)
         self._group[self._order] = np.repeat(np.arange(len(self._first)), self._size)
 
@@ -372,7 +376,7 @@ def _squeezed(pool: Pool, total: Any) -> Any:
     low, high = total.mean(), total.max()
     # One candidate by itself is the best there is.
     is_alone = high - low < _EPSILON
-    among = np.ones(len(total)) if is_alone else np.clip((total - low) / (high - low), 0, 1)
+    among = np.ones(len(total)) if is_alone else np.maximum((total - low) / (high - low), 0)
     among += 0.01 * (total - total.min()) / (high - total.min() + _EPSILON)
     own = _met(pool.matches, pool)
     best = float(np.clip(np.maximum(own, pool.channels["meaning"])[np.argmax(total)], 0.05, 0.99))
@@ -387,7 +391,9 @@ def _duplicates(pool: Pool, order: Any) -> dict[int, list[int]]:
         pool.words[best].astype(np.float32),
         pool.actor[best],
     )
-    better, worse = np.nonzero(np.triu(vectors @ vectors.T >= SAME, 1))
+    better, worse = (vectors @ vectors.T >= SAME).nonzero()
+    is_pair = better < worse
+    better, worse = better[is_pair], worse[is_pair]
     longer = np.maximum(words[better], words[worse])
     alike = (np.abs(words[better] - words[worse]) <= 0.1 * longer) & (actor[better] == actor[worse])
     found: dict[int, list[int]] = {}
