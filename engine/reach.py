@@ -1,8 +1,7 @@
 """Which scopes does a read walk, and which of them may this caller read?  (001 §3.4.2, §18.2.4)"""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
-
-import msgspec
 
 from engine import policy
 from engine.state.names import SCOPE
@@ -18,14 +17,16 @@ View = Literal["local", "holistic", "descend", "raw", "granular", "narrative", "
 """One enumeration for traversal and shape (DESIGN §8.1): holistic and descend traverse."""
 
 
-class Place(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Place:
     """A scope on the way: its number is None when nothing was ever written there."""
 
     path: str
     number: int | None
 
 
-class Barred(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Barred:
     """A scope below that the caller may not read, and who says so."""
 
     path: str
@@ -33,7 +34,8 @@ class Barred(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Reach(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Reach:
     """The scopes of a view: those that may be read, and on the way down those that may not."""
 
     places: list[Place]

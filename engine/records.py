@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.attached import same_reading
+from engine.attached import Attached, same_reading
 from engine.state.names import SCOPE
+from engine.state.views import UnitState
 from engine.temporal import Window, is_visible
 from projectors.beliefs.why import as_known as belief_as_known
 from projectors.episodes import known
@@ -20,12 +21,13 @@ from projectors.understanding.reading import unseen_range
 from schemas import limits
 from schemas.ids import parse_id
 from schemas.layers import Belief, Concept, Episode, Record
-from schemas.times import from_us
+from schemas.times import from_us, to_us
 
 if TYPE_CHECKING:
     from engine.engine import Engine
 
 _INSTANT: Final = timedelta(microseconds=1)
+_counted: Final[Attached[tuple[UnitState, int]]] = Attached()
 
 
 def present(engine: "Engine") -> datetime:
@@ -91,6 +93,16 @@ def as_known(
 
 def _unseen(engine: "Engine", tenant_no: int, concept: Concept, at: datetime) -> int:
     """Updates of a concept's inputs that a version had not seen at a moment; counted to a bound."""
+    # With every write the unit has another state: until then the count holds for all who ask now.
+    state, is_now = engine.staged.state, to_us(at) >= engine.log.last_recorded_us
+    kept = _counted.get(concept) if is_now else None
+    if kept is not None and kept[0] is state:
+        return kept[1]
+    count = _count_unseen(engine, tenant_no, concept, at)
+    return _counted.keep(concept, (state, count))[1] if is_now else count
+
+
+def _count_unseen(engine: "Engine", tenant_no: int, concept: Concept, at: datetime) -> int:
     scope_no = engine.names.known(SCOPE, tenant_no, concept.scope)
     if scope_no is None:
         return 0
@@ -144,7 +156,7 @@ def _past(engine: "Engine", tenant_no: int, layer: str, raw: bytes, latest: Reco
     if latest.version <= 1:
         return []
     rows = engine.staged.scan(tenant_no, f"{layer}_past", raw)
-    return [record for _, record in reversed(rows)]
+    return [record for _, record in rows[::-1]]
 
 
 def _moment(version: Record, window: Window) -> datetime:

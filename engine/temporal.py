@@ -7,6 +7,7 @@ record is in the window or it is not. What is known and what is valid are asked 
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -27,7 +28,8 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _PARTS: Final = re.compile(r"(?P<sign>[+-]?)P(?:(?P<years>\d+)Y)?(?:(?P<months>\d+)M)?(?P<rest>.*)")
 
 
-class Window(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Window:
     """What a reader asks about. Every window of a list must be met."""
 
     known_at: datetime
@@ -38,7 +40,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-class Answer(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Answer:
     """What a read answers, and what its reader is warned of."""
 
     value: Any
@@ -117,7 +120,8 @@ def resolve(
     )
 
 
-class Meaning(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Meaning:
     """What a phrase of time says, and about which axis."""
 
     valid_during: tuple[Interval, ...] = ()

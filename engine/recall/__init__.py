@@ -195,7 +195,7 @@ def _as_it_was(engine: "Engine", window: Window, receipt: RecallReceipt) -> Wind
     """The same window, known no later than what could be found when the receipt was given out."""
     header = next((found[0] for found in engine.log.headers(receipt.watermark)), None)
     last = receipt.as_of if header is None else from_us(header.recorded_us)
-    return msgspec.structs.replace(window, known_at=min(window.known_at, last))
+    return replace(window, known_at=min(window.known_at, last))
 
 
 # ── packs of the last minute ─────────────────────────────────────────────────────────────────

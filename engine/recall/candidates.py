@@ -2,14 +2,12 @@
 
 `read_question` (question.py) makes the Question; `gather` (gather.py) resolves it against the
 participants it finds and returns Candidates; filters and times take rows out with `Pool.keep`;
-`rank` (rank.py) gives the Ranked, best first within each layer.
+`rank` (rank.py) gives the Ranked (shapes.py), best first within each layer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
-
-import msgspec
 
 from engine.state.index import Block, Embedder, Layer, TextIndex, VectorIndex
 
@@ -97,7 +95,6 @@ class Pool:
     row: Any  # int64[n]
     offset: Any  # int64[n]
     observed_us: Any  # int64[n]
-    recorded_us: Any  # int64[n]
     session: Any  # int64[n]
     actor: Any  # int32[n]
     role: Any  # int8[n]
@@ -146,21 +143,3 @@ class Candidates:
     pools: Mapping[Literal["events", "derived"], Pool]
     hits: Mapping[str, int]
     """How many each channel brought: the probe that every leg was live."""
-
-
-class Ranked(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One candidate with its place. `score` lies in (0, 1) and is comparable between layers."""
-
-    layer: Layer
-    raw: bytes
-    scope_no: int
-    offset: int
-    observed_us: int
-    recorded_us: int
-    score: float
-    parts: Mapping[str, float]
-    """What each feature added, before it was squeezed into (0, 1): for diagnostics."""
-    vector: Any
-    """float32[d], unit length: for the choice under the budget."""
-    duplicates: tuple[bytes, ...] = ()
-    """Candidates that say the same and were collapsed into this one."""

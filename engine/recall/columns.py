@@ -67,16 +67,33 @@ class Asked:
     words: Words
     expected: Words
     embedder: Embedder
-    near: int = 0
-    """How many of the best of each channel bring their neighbours along."""
 
 
-def pool_of(places: Sequence[Place], scored: Sequence[Scored], asked: Asked) -> Pool:
-    """The candidates of these places, one after another, each in the order of the log."""
-    parts = [
-        _Part(place, _chosen(place, some, asked.near), some)
+def parts_of(places: Sequence[Place], scored: Sequence[Scored], near: int = 0) -> list["Part"]:
+    """What was chosen of these places; `near` of the best of a channel bring their neighbours."""
+    return [
+        Part(place, _chosen(place, some, near), some)
         for place, some in zip(places, scored, strict=True)
     ]
+
+
+def pools_of(groups: Sequence[Sequence["Part"]], asked: Asked) -> list[Pool]:
+    """A pool a group. Most words stand in all of them, so they are matched at once."""
+    every = [part for parts in groups for part in parts]
+    pieces = _joined([part.pieces() for part in every], np.int32)
+    lengths = _joined([part.lengths for part in every], np.int64)
+    met = matches(asked.words.and_also(asked.expected), pieces, lengths, asked.embedder)
+    pools, first = [], 0
+    for parts in groups:
+        last = first + sum(len(part.rows) for part in parts)
+        pools.append(_pool(parts, met[first:last], lengths[first:last] > 0, asked))
+        first = last
+    return pools
+
+
+def _pool(parts: Sequence["Part"], met: Any, is_spelled: Any, asked: Asked) -> Pool:
+    """The candidates of these parts, one after another, each in the order of the log."""
+    places = [part.place for part in parts]
     counts = [len(part.rows) for part in parts]
     blocks = [part.block for part in parts]
     vectors = _joined([part.block.vectors[part.rows] for part in parts], np.float32, 2)
@@ -84,9 +101,6 @@ def pool_of(places: Sequence[Place], scored: Sequence[Scored], asked: Asked) -> 
     told = parts if "events" in (place.layer for place in places) else []
     actor, actors = _renumbered([(part.of("actor"), part.block.actors) for part in parts])
     role, roles = _renumbered([(part.of("role"), part.block.roles) for part in parts])
-    pieces = _joined([part.pieces() for part in parts], np.int32)
-    lengths = _joined([part.lengths for part in parts], np.int64)
-    met = matches(asked.words.and_also(asked.expected), pieces, lengths, asked.embedder)
     return Pool(
         raws=[part.block.raws[row] for part in parts for row in part.rows.tolist()],
         layer=np.repeat(np.array([LAYERS.index(p.layer) for p in places], np.int8), counts),
@@ -94,7 +108,6 @@ def pool_of(places: Sequence[Place], scored: Sequence[Scored], asked: Asked) -> 
         row=_joined([part.rows for part in parts], np.int64),
         offset=_joined([part.of("offsets") for part in parts], np.int64),
         observed_us=_joined([part.of("observed_us") for part in parts], np.int64),
-        recorded_us=_joined([part.of("recorded_us") for part in parts], np.int64),
         session=_filled([part.sessions(at) for at, part in enumerate(told)], sum(counts), np.int64),
         actor=actor,
         role=role,
@@ -105,7 +118,7 @@ def pool_of(places: Sequence[Place], scored: Sequence[Scored], asked: Asked) -> 
         if told
         else np.full((sum(counts), len(SIDES)), -1, np.int64),
         matches=met[:, : len(asked.words)],
-        is_spelled=lengths > 0,
+        is_spelled=is_spelled,
         importance=importance(asked.words, [_sample(block) for block in blocks]),
         expected=met[:, len(asked.words) :].max(axis=1, initial=0),
         channels={
@@ -151,10 +164,11 @@ def _stand_together(block: Block, rows: Rows, others: Rows) -> Any:
     return is_same
 
 
-class _Part:
+class Part:
     """The chosen rows of one block."""
 
     def __init__(self, place: Place, rows: Rows, scored: Scored) -> None:
+        self.place = place
         self.block = place.block
         self.rows = rows
         self._neighbours: Any = None
@@ -218,13 +232,13 @@ def _chosen(place: Place, scored: Scored, near: int) -> Rows:
     return np.array(sorted(named), np.int64)
 
 
-def _meaning(parts: Sequence[_Part], vectors: Any, vector: Any) -> Any:
+def _meaning(parts: Sequence[Part], vectors: Any, vector: Any) -> Any:
     """Likeness of each candidate as a whole, or of its best passage where that is greater."""
     passages = _joined([part.scores("meaning") for part in parts], np.float32)
     return np.maximum(_likeness(vectors, vector), passages)
 
 
-def _exchange(told: Sequence[_Part], vectors: Any, vector: Any) -> Any:
+def _exchange(told: Sequence[Part], vectors: Any, vector: Any) -> Any:
     """Likeness of each candidate together with what was said before it."""
     if not told:
         return np.zeros(len(vectors), np.float32)
@@ -263,6 +277,10 @@ def _renumbered(parts: Sequence[tuple[Any, Sequence[str]]]) -> tuple[Any, list[s
     names = [""]
     columns = []
     for numbers, own in parts:
+        if len(own) == 1:
+            # Nobody is named there, and 0 is 0.
+            columns.append(numbers)
+            continue
         counts = np.bincount(numbers)
         translated = np.zeros(len(counts), np.int32)
         for number in np.flatnonzero(counts).tolist():

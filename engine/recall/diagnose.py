@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from engine.recall.pack import Shown
 from engine.recall.select import Selection
+from engine.recall.shapes import Shown
 from schemas.pack import RecallReceipt, StratifiedPack
 
 if TYPE_CHECKING:

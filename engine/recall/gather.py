@@ -4,12 +4,12 @@ The only stage of recall that asks the indexes: it takes the best of each channe
 out as columns, with what was said just before and after.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from engine.recall.candidates import Candidates, Pool, Question, Reach, Sources, Window
-from engine.recall.columns import Asked, Place, Scored, pool_of
+from engine.recall.candidates import Candidates, Question, Reach, Sources, Window
+from engine.recall.columns import Asked, Part, Place, Scored, parts_of, pools_of
 from engine.recall.late import Words, words_of
 from engine.recall.question import addressed, capitalised
 from engine.state.index import Block, Embedder, EmbedderUnavailable, Hit, Layer
@@ -32,8 +32,9 @@ def gather(
     window: Window,
     reach: Reach,
 ) -> Candidates:
-    """Everything that may answer, layer by layer."""
+    """Everything that may answer, layer by layer; a layer that no scope has is not asked."""
     search = _Search(sources, tenant_no, scope_nos, window, reach)
+    layers = [layer for layer in layers if search.places(layer)]
     question = search.addressed(question)
     vector = search.vector_of(question)
     asked = Asked(
@@ -43,7 +44,7 @@ def gather(
         embedder=sources.embedder,
     )
     derived: list[Layer] = [layer for layer in layers if layer != "events"]
-    pools: dict[Literal["events", "derived"], Pool] = {}
+    parts: dict[Literal["events", "derived"], list[Part]] = {}
     counts = dict.fromkeys(("words", "meaning", "facts"), 0)
     # Derived sentences are many and alike: events have a search of their own. Facts are asked in
     # any case, for they are further keys of the events behind them.
@@ -51,14 +52,14 @@ def gather(
     if "events" in layers:
         hits = search.ask(question, vector, ["events"])
         lent = search.lent(told)
-        near = replace(asked, near=reach.neighbours)
-        pools["events"] = search.pool(["events"], hits, near, lent)
+        parts["events"] = search.parts(["events"], hits, lent, near=reach.neighbours)
         counts = {"words": len(hits.words), "meaning": len(hits.meaning), "facts": len(lent)}
     if derived:
-        pools["derived"] = search.pool(derived, told, asked, {})
+        parts["derived"] = search.parts(derived, told, {})
         counts["words"] += len(told.words)
         counts["meaning"] += len(told.meaning)
-    return Candidates(question=question, layers=layers, pools=pools, hits=counts)
+    pools = zip(parts, pools_of(list(parts.values()), asked), strict=True)
+    return Candidates(question=question, layers=layers, pools=dict(pools), hits=counts)
 
 
 _known_sorts: Final[dict[tuple[str, frozenset[str]], Words]] = {}
@@ -183,7 +184,7 @@ class _Search:
         if self._window.admits is None:
             return hits
         while True:
-            kept = [hit for hit in hits if self._find(hit.layer, hit.raw) is not None]
+            kept = [hit for hit in hits if self._may_be_found(hit)]
             if len(kept) >= wanted or len(hits) < limit or limit >= _HITS_MAX:
                 return kept[:wanted]
             limit *= _WIDER
@@ -209,45 +210,32 @@ class _Search:
 
     # ── finding rows ─────────────────────────────────────────────────────────────────────────
 
-    def pool(
-        self, layers: Sequence[Layer], hits: _Hits, asked: Asked, lent: Mapping[bytes, float]
-    ) -> Pool:
-        """The candidates of these layers, with everything that is known of them."""
-        words = self._by_place(layers, (hit[:3] for hit in hits.words))
-        meaning = self._by_place(layers, (hit[:3] for hit in hits.meaning))
-        borrowed = self._by_place(layers, (("events", *some) for some in lent.items()))
+    def parts(
+        self, layers: Sequence[Layer], hits: _Hits, lent: Mapping[bytes, float], near: int = 0
+    ) -> list[Part]:
+        """The candidates of these layers, where they lie."""
+        words = self._by_place(layers, hits.words)
+        meaning = self._by_place(layers, hits.meaning)
+        borrowed = self._by_place(layers, [Hit("events", *some) for some in lent.items()])
         places = [place for layer in layers for place in self.places(layer)]
         scored = [Scored(*some) for some in zip(words, meaning, borrowed, strict=True)]
-        return pool_of(places, scored, asked)
+        return parts_of(places, scored, near)
 
-    def _by_place(
-        self, layers: Sequence[Layer], scores: Iterable[tuple[Layer, bytes, float]]
-    ) -> list[dict[int, float]]:
+    def _by_place(self, layers: Sequence[Layer], hits: Sequence[Hit]) -> list[dict[int, float]]:
         """Row -> score, place by place, in the order of the layers."""
         found: dict[Layer, list[dict[int, float]]] = {
             layer: [{} for _ in self.places(layer)] for layer in layers
         }
-        alone = {
-            layer: (self.places(layer)[0].row_of, found[layer][0])
-            for layer in layers
-            if len(found[layer]) == 1
+        pairs = {
+            layer: list(zip(self.places(layer), rows, strict=True)) for layer, rows in found.items()
         }
-        for layer, raw, score in scores:
-            one = alone.get(layer)
-            if one is not None:
-                row = one[0](raw)
+        for hit in hits:
+            for place, rows in pairs.get(hit.layer, ()):
+                row = place.row_of(hit.raw)
                 if row is not None:
-                    one[1][row] = score
-            elif layer in found:
-                place = self._find(layer, raw)
-                if place is not None:
-                    found[layer][place[0]][place[1]] = score
+                    rows[row] = hit.score
+                    break
         return [rows for layer in layers for rows in found[layer]]
 
-    def _find(self, layer: Layer, raw: bytes) -> tuple[int, int] | None:
-        """(which place, which row) a document is at, if it may be found."""
-        for at, place in enumerate(self.places(layer)):
-            row = place.row_of(raw)
-            if row is not None:
-                return at, row
-        return None
+    def _may_be_found(self, hit: Hit) -> bool:
+        return any(place.row_of(hit.raw) is not None for place in self.places(hit.layer))

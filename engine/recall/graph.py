@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from engine.recall.pack import Shown
 from engine.recall.render import words_of
+from engine.recall.shapes import Shown
 from engine.statements import name_of
 from schemas.layers import Belief, Concept, ConceptRef, EntityRef, Episode, Event, Fact, Record
 

@@ -63,15 +63,15 @@ def importance(words: Words, samples: Sequence[tuple[Any, int]]) -> Floats:
     """
     if not len(words):
         return np.empty(0, np.float32)
-    size = int(words.pieces.max()) + 1
     texts = sum(count for _, count in samples)
-    seen = np.zeros(len(words.pieces))
-    for pieces, _ in samples:
-        if len(words.pieces) <= _FEW:
-            seen += [np.count_nonzero(pieces == piece) for piece in words.pieces]
-        else:
-            # Every piece up to the largest asked for is counted: quicker than to look for each.
-            seen += np.bincount(pieces[pieces < size], minlength=size)[words.pieces]
+    pieces = np.concatenate([some for some, _ in samples]) if samples else np.empty(0, np.int32)
+    if len(words.pieces) <= _FEW:
+        seen = np.array([np.count_nonzero(pieces == piece) for piece in words.pieces], np.float64)
+    else:
+        # Every piece up to the largest asked for is counted: quicker than to look for each.
+        size = int(words.pieces.max()) + 1
+        counts = np.bincount(pieces[pieces < size], minlength=size)
+        seen = counts[words.pieces].astype(np.float64)
     having = np.minimum(np.minimum.reduceat(seen, words.starts), texts)
     rarity = np.log1p((texts - having + 0.5) / (having + 0.5)) + 1e-6
     shares: Floats = (rarity / rarity.sum()).astype(np.float32)

@@ -5,7 +5,7 @@ records in the version a window shows, and the events that each of them rests on
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -13,11 +13,10 @@ import msgspec
 from engine import policy, records
 from engine.attached import same_reading
 from engine.read import as_it_stands
-from engine.recall.candidates import Ranked
 from engine.recall.filters import admits
-from engine.recall.pack import UNMARKED, Marks
 from engine.recall.plan import Plan
 from engine.recall.render import Thing
+from engine.recall.shapes import UNMARKED, Found, Marks, Ranked
 from engine.recall.sheet import raw_event, rests_on, sheet_of
 from engine.recall.temporal import sees_event
 from engine.state.index import Block, Layer
@@ -58,27 +57,6 @@ _DEPTH_MAX: Final = 6
 """Steps from a concept to its events; there are three layers between them."""
 
 
-class Found(msgspec.Struct, frozen=True, gc=False):
-    """A candidate that is really there, and may be shown."""
-
-    layer: LayerName
-    thing: Thing
-    ranked: Ranked
-    marks: Marks
-
-
-class _Answers(dict[str, bool]):
-    """What was asked of a name once, and its answer."""
-
-    def __init__(self, ask: Callable[[str], bool]) -> None:
-        super().__init__()
-        self._ask = ask
-
-    def __missing__(self, name: str) -> bool:
-        found = self[name] = self._ask(name)
-        return found
-
-
 class Loader:
     """Reads for one recall; what it read once it remembers."""
 
@@ -99,8 +77,8 @@ class Loader:
         self._window = plan.window
         self._known_us = to_us(plan.window.known_at)
         self._without = {format_id("evt", raw) for raw in plan.filters.without}
-        self._records: dict[str, Record | None] = {}
-        self._readable = _Answers(self._reads)
+        self._records: dict[bytes, Record | None] = {}
+        self._readable: dict[str, bool] = {}
         self.looked = 0
 
     # ── candidates ───────────────────────────────────────────────────────────────────────────
@@ -122,31 +100,27 @@ class Loader:
                         found.append(Found(layer, thing, one, marks))
         return found[:cap]
 
-    def _things(self, layer: LayerName, part: Sequence[Ranked]) -> Iterator[Thing | None]:
+    def _things(self, layer: LayerName, part: Sequence[Ranked]) -> Sequence[Thing | None]:
         if layer == "events":
-            yield from self._events(part)
-            return
-        prefix, table = _PREFIX[layer], INDEXED[layer]
-        for one in part:
-            record = self.record(format_id(prefix, one.raw), table, one.raw)
-            yield None if record is None or self._is_imagined_away(record) else record
+            told = self._engine.told.read([one.offset for one in part])
+            return [self._event(one.raw, event) for one, event in zip(part, told, strict=True)]
+        table = INDEXED[layer]
+        seen = [self.record(table, one.raw) for one in part]
+        if not self._without:
+            return seen
+        return [None if one is None or self._is_imagined_away(one) else one for one in seen]
 
-    def _events(self, part: Sequence[Ranked]) -> Iterator[Event | None]:
-        engine, tenant_no = self._engine, self._tenant_no
-        told = engine.told.read([one.offset for one in part])
-        for one, submitted in zip(part, told, strict=True):
-            event = submitted and same_reading(
-                submitted, as_it_stands(engine, tenant_no, one.raw, submitted)
-            )
-            if (
-                event is None
-                or event.excluded_from_recall
-                or event.id in self._without
-                or not sees_event(event, self._plan)
-            ):
-                yield None
-            else:
-                yield self._as_known(event)
+    def _event(self, raw: bytes, submitted: Event | None) -> Event | None:
+        if submitted is None:
+            return None
+        event = same_reading(submitted, as_it_stands(self._engine, self._tenant_no, raw, submitted))
+        if (
+            event.excluded_from_recall
+            or event.id in self._without
+            or not sees_event(event, self._plan)
+        ):
+            return None
+        return self._as_known(event)
 
     def _as_known(self, event: Event) -> Event:
         """Its back-pointers as of then: an id carries the moment of what it was derived from."""
@@ -157,13 +131,13 @@ class Loader:
             return event
         return msgspec.structs.replace(event, derives=kept)
 
-    def record(self, record_id: str, table: Layer, raw: bytes) -> Record | None:
+    def record(self, table: Layer, raw: bytes) -> Record | None:
         """A derived record as the window shows it."""
-        if record_id not in self._records:
-            self._records[record_id] = records.visible_version(
-                self._engine, self._tenant_no, table, raw, self._plan.window
+        if raw not in self._records:
+            self._records[raw] = records.visible_version(
+                self._engine, self._tenant_no, table, raw, self._window
             )
-        return self._records[record_id]
+        return self._records[raw]
 
     # ── marks ────────────────────────────────────────────────────────────────────────────────
 
@@ -197,10 +171,7 @@ class Loader:
     def _superseded_by(self, event: Event) -> tuple[str, ...]:
         """Facts that hold instead of all that an event says; empty when any of it still holds."""
         by: list[str] = []
-        for name in event.derives:
-            raw = parse_id("fact", name)
-            if raw is None:
-                continue
+        for raw in sheet_of(event).facts:
             fact = self._known(raw)
             if fact is None:
                 continue
@@ -296,7 +267,7 @@ class Loader:
             or window.include_superseded
             or (isinstance(latest, Episode) and not latest.sealed)
         ):
-            return self.record(name, table, raw) or latest
+            return self.record(table, raw) or latest
         # However it is seen, this version rests on the same.
         return latest
 
@@ -323,10 +294,9 @@ class Loader:
         is_open = sheet.events is not None and self._are_open(sheet.events)
         leads: list[str] = list(sheet.cited) if is_open else []
         missing = 0
-        readable = self._readable
         for name in () if is_open else sheet.cited:
             if name.startswith("evt_"):
-                if readable[name]:
+                if self._reads(name):
                     leads.append(name)
                 else:
                     missing += 1
@@ -349,9 +319,20 @@ class Loader:
         """Whether all of these can be read, as far as that is told at a glance."""
         if self._without or self._plan.is_past:
             return False
-        return any(all(map(block.rows.__contains__, events)) for block in self._open_blocks)
+        for block in self._open_blocks:
+            rows = block.rows
+            if all(raw in rows for raw in events):
+                return True
+        return False
 
     def _reads(self, event_id: str) -> bool:
+        """Whether an event can be read; each is looked up once."""
+        found = self._readable.get(event_id)
+        if found is None:
+            found = self._readable[event_id] = self._may_read(event_id)
+        return found
+
+    def _may_read(self, event_id: str) -> bool:
         """Whether an event is there, was known then, and may be read by the caller."""
         engine, raw = self._engine, raw_event(event_id)
         if raw is None or event_id in self._without:

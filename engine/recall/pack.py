@@ -16,7 +16,8 @@ from engine.recall.render import (
     line_of,
 )
 from engine.recall.select import Frame
-from engine.recall.sheet import sheet_of
+from engine.recall.shapes import Marks, Shown
+from engine.recall.sheet import Sheet
 from engine.state.index import Embedder
 from schemas import limits
 from schemas.ids import parse_id
@@ -54,47 +55,6 @@ _LARGE: Final = ("content", "summary", "causal_chain", "events", "synthesis_inpu
 _encode: Final = msgspec.json.Encoder().encode
 
 Count = Callable[[str], int]
-
-
-class Marks(msgspec.Struct, frozen=True, gc=False):
-    """What a reader should know before relying on an item."""
-
-    superseded_by: tuple[str, ...] = ()
-    is_superseded: bool = False
-    is_stale: bool = False
-    is_low_trust: bool = False
-
-    def names(self) -> tuple[str, ...]:
-        """The marks as a line says them."""
-        if self is UNMARKED:
-            return ()
-        named = (
-            ("superseded", self.is_superseded),
-            ("stale", self.is_stale),
-            ("low trust", self.is_low_trust),
-        )
-        return tuple(name for name, holds in named if holds)
-
-
-UNMARKED: Final = Marks()
-"""Nothing to know of it: most items."""
-
-
-class Shown(msgspec.Struct, frozen=True, gc=False):
-    """A record as it would stand in the pack."""
-
-    layer: LayerName
-    thing: Thing
-    score: float
-    marks: Marks
-    words: str
-    line: str
-    tokens: int
-    excerpt: tuple[int, int] | None = None
-    vector: Any = None
-    parts: Mapping[str, float] | None = None
-    withheld: int = 0
-    """Events it rests on that the caller may not read."""
 
 
 # ── what text costs ──────────────────────────────────────────────────────────────────────────
@@ -161,9 +121,8 @@ def pricing_of(embedder: Embedder) -> Pricing:
     return found
 
 
-def whole_line(plan: Plan, thing: Thing, marks: Marks) -> str:
+def whole_line(plan: Plan, thing: Thing, marks: Marks, sheet: Sheet) -> str:
     """The line an item has in a plan's rendering, with all of its words."""
-    sheet = sheet_of(thing)
     place = (plan.shape.rendering, marks.names())
     line = sheet.lines.get(place)
     if line is None:
@@ -199,7 +158,7 @@ def _fence(nonce: str) -> tuple[str, str]:
 def numbered(plan: Plan, shown: Sequence[Shown]) -> list[Shown]:
     """Items in the order in which they are told, which is that of their markers."""
     if plan.shape.rendering == "narrative":
-        return sorted(shown, key=lambda one: (sheet_of(one.thing).when, one.thing.id))
+        return sorted(shown, key=lambda one: (one.sheet.when, one.thing.id))
     by_layer = [[one for one in shown if one.layer == layer] for layer in LAYER_ORDER]
     return [one for group in by_layer for one in group]
 
@@ -251,16 +210,20 @@ def evidence_of(told: Sequence[Shown]) -> list[Evidence]:
             marker=f"[{number}]",
             layer=one.layer,
             id=one.thing.id,
-            text=one.words if one.excerpt is None else one.words[slice(*one.excerpt)],
-            when=sheet.when,
-            source=sheet.source,
-            trust=sheet.trust,
+            text=_excerpt(one),
+            when=one.sheet.when,
+            source=one.sheet.source,
+            trust=one.sheet.trust,
             score=one.score,
             is_superseded=one.marks.is_superseded,
         )
         for number, one in enumerate(told, start=1)
-        for sheet in [sheet_of(one.thing)]
     ]
+
+
+def _excerpt(one: Shown) -> str:
+    """Its words, or those of them that are shown."""
+    return one.sheet.words if one.excerpt is None else one.sheet.words[slice(*one.excerpt)]
 
 
 # ── items ────────────────────────────────────────────────────────────────────────────────────
@@ -287,12 +250,11 @@ def _whole_item(plan: Plan, one: Shown, position: int) -> Item | msgspec.Raw:
     if isinstance(thing, Fact):
         # The item's trust stands in the place of the record's own.
         del added["trust"]
-    return msgspec.Raw(_encoded(thing) + b"," + _encode(added)[1:])
+    return msgspec.Raw(_encoded(thing, one.sheet) + b"," + _encode(added)[1:])
 
 
-def _encoded(thing: Thing) -> bytes:
+def _encoded(thing: Thing, sheet: Sheet) -> bytes:
     """A record as it is sent, open at its end."""
-    sheet = sheet_of(thing)
     if not sheet.encoded:
         if isinstance(thing, Fact):
             thing = msgspec.structs.replace(thing, trust=sheet.trust)
@@ -311,14 +273,14 @@ def item_of(plan: Plan, one: Shown, position: int) -> Item:
     elif one.excerpt is not None:
         start, end = one.excerpt
         item.pop("content", None)
-        text = one.words[start:end]
-        item["excerpt"] = {"text": text, "start": start, "end": end, "of": len(one.words)}
+        of = len(one.sheet.words)
+        item["excerpt"] = {"text": _excerpt(one), "start": start, "end": end, "of": of}
     return item | _added(one, position)
 
 
 def _added(one: Shown, position: int) -> Item:
     """What an item has beside its record: its place, and what a reader should know."""
-    sheet = sheet_of(one.thing)
+    sheet = one.sheet
     item: Item = {
         "ranked_position": position,
         "score": round(one.score, 4),

@@ -135,7 +135,7 @@ def make_plan(
         layers=layers,
         places=tuple(reach.places),
         barred=tuple(reach.barred),
-        window=structs.replace(window, include_superseded=superseded != "exclude"),
+        window=replace(window, include_superseded=superseded != "exclude"),
         filters=filters,
         caps=_caps(layers, budgets, shape, kind),
         max_tokens=_tokens(budgets),

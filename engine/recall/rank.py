@@ -13,9 +13,10 @@ from typing import Any, Final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.recall.candidates import Candidates, Pool, Question, Ranked
+from engine.recall.candidates import Candidates, Pool, Question
 from engine.recall.columns import SIDES
 from engine.recall.question import MACHINES
+from engine.recall.shapes import Ranked
 from engine.state.index import LAYERS, Layer
 
 Floats = NDArray[np.float32]
@@ -46,7 +47,7 @@ class Weights:
 WEIGHTS: Final = Weights()
 """Chosen by cross-validation over conversations; they are round because they are not delicate."""
 
-AROUND: Final = (0.7, 0.9, 0.8, 0.6)
+AROUND: Final[Sequence[float]] = (0.7, 0.9, 0.8, 0.6)
 """How much of a neighbour's match of a word counts as one's own, side by side."""
 
 AROUND_SESSION: Final = 0.4
@@ -263,8 +264,12 @@ class _Sessions:
         own = np.where(session > 0, session, -1 - np.arange(len(session)))
         self._order = np.argsort(own, kind="stable")
         ordered = own[self._order]
-        self._first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-        self._size = np.diff(np.append(self._first, len(own)))
+        is_first = np.ones(len(own), np.bool_)
+        np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+        self._first = is_first.nonzero()[0]
+        self._size = np.empty_like(self._first)
+        np.subtract(self._first[1:], self._first[:-1], out=self._size[:-1])
+        self._size[-1] = len(own) - self._first[-1]
         self._group = np.empty(len(own), np.int64)
         self._group[self._order] = np.repeat(np.arange(len(self._first)), self._size)
 
@@ -290,7 +295,7 @@ class _Ranking:
     def __init__(self, pool: Pool, parts: Mapping[str, Floats]) -> None:
         self.pool = pool
         self.parts = parts
-        total = np.sum(list(parts.values()), axis=0, dtype=np.float64)
+        total = np.stack(list(parts.values())).sum(axis=0, dtype=np.float64)
         # Equal scores in the order of the log: the same question gives the same answer.
         self.order = np.lexsort((pool.offset, -total))
         self.scores = _squeezed(pool, total)
@@ -327,24 +332,20 @@ class _Ordered(Sequence[Ranked]):
         return self._at([self._order[place]])[0]
 
     def _at(self, order: Sequence[int]) -> list[Ranked]:
-        pool, ranking = self._ranking.pool, self._ranking
+        pool, ranking, twins = self._ranking.pool, self._ranking, self._ranking.twins
         at = np.array(order, np.int64)
-        columns = (pool.scope_no, pool.offset, pool.observed_us, pool.recorded_us, ranking.scores)
-        rows = zip(order, *(column[at].tolist() for column in columns), strict=True)
+        rows = zip(order, pool.offset[at].tolist(), ranking.scores[at].tolist(), strict=True)
         return [
             Ranked(
-                layer=self._layer,
-                raw=pool.raws[place],
-                scope_no=scope_no,
-                offset=offset,
-                observed_us=observed_us,
-                recorded_us=recorded_us,
-                score=score,
-                parts=_Parts(ranking.parts, place),
-                vector=pool.vectors[place],
-                duplicates=tuple(pool.raws[twin] for twin in ranking.twins.get(place, ())),
+                self._layer,
+                pool.raws[place],
+                offset,
+                score,
+                _Parts(ranking.parts, place),
+                pool.vectors[place],
+                tuple(pool.raws[twin] for twin in twins[place]) if place in twins else (),
             )
-            for place, scope_no, offset, observed_us, recorded_us, score in rows
+            for place, offset, score in rows
         ]
 
 
@@ -375,7 +376,7 @@ def _squeezed(pool: Pool, total: Any) -> Any:
     low, high = total.mean(), total.max()
     # One candidate by itself is the best there is.
     is_alone = high - low < _EPSILON
-    among = np.ones(len(total)) if is_alone else np.clip((total - low) / (high - low), 0, 1)
+    among = np.ones(len(total)) if is_alone else np.maximum((total - low) / (high - low), 0)
     among += 0.01 * (total - total.min()) / (high - total.min() + _EPSILON)
     own = _met(pool.matches, pool)
     best = float(np.clip(np.maximum(own, pool.channels["meaning"])[np.argmax(total)], 0.05, 0.99))
@@ -390,7 +391,9 @@ def _duplicates(pool: Pool, order: Any) -> dict[int, list[int]]:
         pool.words[best].astype(np.float32),
         pool.actor[best],
     )
-    better, worse = np.nonzero(np.triu(vectors @ vectors.T >= SAME, 1))
+    better, worse = (vectors @ vectors.T >= SAME).nonzero()
+    is_pair = better < worse
+    better, worse = better[is_pair], worse[is_pair]
     longer = np.maximum(words[better], words[worse])
     alike = (np.abs(words[better] - words[worse]) <= 0.1 * longer) & (actor[better] == actor[worse])
     found: dict[int, list[int]] = {}

@@ -6,16 +6,15 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import structs
 
 from engine.packs import Kept
 from engine.recall import diagnose
-from engine.recall.candidates import Question, Ranked, Reach
+from engine.recall.candidates import Question, Reach
 from engine.recall.graph import subgraph
-from engine.recall.load import INDEXED, Found, Loader
+from engine.recall.load import INDEXED, Loader
 from engine.recall.pack import (
-    UNMARKED,
     Pricing,
-    Shown,
     citations_of,
     context_block,
     evidence_of,
@@ -28,7 +27,8 @@ from engine.recall.pack import (
 from engine.recall.plan import Plan
 from engine.recall.render import excerpt_of
 from engine.recall.search import Search
-from engine.recall.select import Offer, Selection, select
+from engine.recall.select import Selection, select
+from engine.recall.shapes import UNMARKED, Found, Offer, Ranked, Shown
 from engine.recall.sheet import sheet_of
 from engine.recall.temporal import reach_of
 from engine.state.index import Layer
@@ -163,7 +163,7 @@ class Run:
                 later = self._loader.successors(one.thing, one.marks)
                 ceiling = max((scores[name] for name in later if name in scores), default=1.0)
                 score = min(one.score, ceiling * _BELOW)
-                lowered.append(msgspec.structs.replace(one, score=score))
+                lowered.append(structs.replace(one, score=score))
             else:
                 lowered.append(one)
         return lowered
@@ -171,11 +171,12 @@ class Run:
     def _present(self, one: Found, pricing: Pricing, offered: int, share: int) -> Shown:
         """A record with its line and its price; a long text is cut to the part that matters."""
         plan, thing = self.plan, one.thing
-        words, is_told = sheet_of(thing).words, isinstance(thing, Event)
+        sheet, is_told = sheet_of(thing), isinstance(thing, Event)
+        words = sheet.words
         excerpt: tuple[int, int] | None = None
         line, tokens = "", share + 1
         if not is_told or len(words) <= share * _CHARS_A_TOKEN_MAX:
-            line = whole_line(plan, thing, one.marks)
+            line = whole_line(plan, thing, one.marks, sheet)
             tokens = pricing.line(line)
         chars = share * _CHARS_A_TOKEN
         while is_told and words and tokens > share and chars > _CHARS_A_TOKEN:
@@ -186,9 +187,9 @@ class Run:
         return Shown(
             layer=one.layer,
             thing=thing,
+            sheet=sheet,
             score=self._score(one),
             marks=one.marks,
-            words=words,
             line=line,
             tokens=tokens + pricing.citation(plan, thing.id, offered),
             excerpt=excerpt,
@@ -235,7 +236,7 @@ class Run:
         plan, engine, caller = self.plan, self.engine, self.caller
         citations, withheld = self._loader.citations([one.thing for one in told])
         for at, one in enumerate(told) if withheld else ():
-            told[at] = msgspec.structs.replace(one, withheld=withheld.get(one.thing.id, 0))
+            told[at] = structs.replace(one, withheld=withheld.get(one.thing.id, 0))
         watermark = self._search.watermark()
         decided = (caller.tenant.encode(), caller.actor.encode(), self._asked, _number(watermark))
         block = context_block(plan, told, engine.packs.nonce(*decided))
@@ -305,7 +306,7 @@ class Run:
 
 def asked(request: RecallRequest) -> bytes:
     """What a request asks, whichever way it wants to be told."""
-    plain = msgspec.structs.replace(request, stream=False, idempotency_key=None)
+    plain = structs.replace(request, stream=False, idempotency_key=None)
     return sha256(_encode_request(plain)).digest()
 
 

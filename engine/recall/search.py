@@ -5,11 +5,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.layers.naming import actor_called
-from engine.recall.candidates import Candidates, Question, Ranked, Reach, Sources, Window
+from engine.recall.candidates import Candidates, Question, Reach, Sources, Window
 from engine.recall.gather import gather
 from engine.recall.load import events_behind
 from engine.recall.rank import rank
 from engine.recall.recent import newest
+from engine.recall.shapes import Ranked
 from engine.state.index import Block, Layer
 from engine.state.text_index import TextIndexFailed
 from schemas import limits
@@ -58,26 +59,19 @@ class Search:
         window: Window,
         reach: Reach,
     ) -> Candidates:
-        """What may answer, from every channel; a layer that no scope has is not asked."""
-        there = [layer for layer in layers if self._has(layer, scope_nos)]
+        """What may answer, from every channel."""
         try:
             return gather(
                 self._sources,
                 self._tenant_no,
                 scope_nos,
                 question,
-                layers=there,
+                layers=layers,
                 window=window,
                 reach=reach,
             )
         except TextIndexFailed as error:
             raise LayerUnavailable(reason="the text index cannot be searched") from error
-
-    def _has(self, layer: Layer, scope_nos: Sequence[int]) -> bool:
-        return any(
-            self.vectors.block(self._tenant_no, scope_no, layer) is not None
-            for scope_no in scope_nos
-        )
 
     def newest(
         self, scope_nos: Sequence[int], wanted: Mapping[Layer, int], window: Window

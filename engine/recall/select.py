@@ -9,24 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 
+from engine.recall.shapes import Offer
 from schemas.pack import LayerName
 
 LAMBDA_DEFAULT: Final = 0.9
 """How much the score counts against novelty: below this, evidence is lost (measured)."""
-
-
-class Offer(msgspec.Struct, frozen=True, gc=False):
-    """A record that could be shown, and what that would cost."""
-
-    layer: LayerName
-    id: str
-    score: float
-    tokens: int
-    vector: Any = None
-    """float32[d], unit length, or None: then it is like nothing else."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +57,7 @@ def select(
     chosen = sorted(taken, key=lambda offer: places[offer.id])
     kept = {offer.id for offer in chosen}
     evicted = tuple(offer for offer in within if offer.id not in kept)
-    given_up = sum(offer.score for offer in plain) - sum(offer.score for offer in chosen)
+    given_up = _score(plain) - _score(chosen)
     return Selection(
         tuple(chosen), evicted, _cost(chosen, frame), is_binding=True, given_up=max(0.0, given_up)
     )
@@ -83,6 +72,11 @@ def _capped(offers: Sequence[Offer], caps: Mapping[LayerName, int]) -> list[Offe
             left[offer.layer] -= 1
             found.append(offer)
     return found
+
+
+def _score(offers: Sequence[Offer]) -> float:
+    # From 0.0 on: compiled, a sum that begins with a whole number stays one.
+    return sum((offer.score for offer in offers), 0.0)
 
 
 def _cost(offers: Sequence[Offer], frame: Frame) -> int:

@@ -6,13 +6,24 @@ from typing import Final
 from engine.attached import Attached
 from engine.recall.render import Thing, source_of, trust_of, when_of, words_of
 from schemas import limits
-from schemas.layers import Belief, Concept, Episode, Fact
+from schemas.ids import parse_id
+from schemas.layers import Belief, Concept, Episode, Event, Fact
 
 
 class Sheet:
     """What follows from a record and nothing else; it does not hold the record."""
 
-    __slots__ = ("cited", "encoded", "events", "lines", "source", "trust", "when", "words")
+    __slots__ = (
+        "cited",
+        "encoded",
+        "events",
+        "facts",
+        "lines",
+        "source",
+        "trust",
+        "when",
+        "words",
+    )
 
     def __init__(self, thing: Thing) -> None:
         self.words = words_of(thing)
@@ -22,6 +33,8 @@ class Sheet:
         self.cited = rests_on(thing)[: limits.CITED_EVENTS_MAX]
         self.events = _events(self.cited)
         """The raw ids of what it cites; None when not all of it is events."""
+        self.facts = _facts(thing)
+        """The raw ids of the facts that follow from an event."""
         self.lines: dict[tuple[str, Sequence[str]], str] = {}
         """(rendering, marks) -> its line with all of its words."""
         self.encoded = b""
@@ -57,6 +70,11 @@ def raw_event(name: str) -> bytes | None:
         return bytes.fromhex(name[4:].replace("-", ""))
     except ValueError:
         return None
+
+
+def _facts(thing: Thing) -> tuple[bytes, ...]:
+    named = thing.derives if isinstance(thing, Event) else ()
+    return tuple(raw for name in named if (raw := parse_id("fact", name)) is not None)
 
 
 def _events(cited: Sequence[str]) -> tuple[bytes, ...] | None:

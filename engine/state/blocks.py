@@ -8,10 +8,10 @@ that nothing of it stays in memory because somebody still reads.
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.state.block_rows import BlockRow
 from engine.state.graph import Graph
 from engine.state.index import Block, Document
 from schemas import limits
@@ -35,24 +35,6 @@ _COLUMNS: Final[dict[str, Any]] = {
     "serial": np.int64,
     "dead": np.bool_,
 }
-
-
-class BlockRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A document as a block keeps it, also on disk. `vector` is float16; empty means none."""
-
-    raw: bytes
-    offset: int
-    observed_us: int
-    recorded_us: int
-    session: str
-    actor: str
-    role: str
-    words: int
-    is_question: bool
-    passage: int
-    content: bytes
-    vector: bytes
-    tokens: bytes
 
 
 def row_of(document: Document, content: bytes, vector: bytes, tokens: bytes) -> BlockRow:

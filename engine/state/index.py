@@ -7,7 +7,7 @@ feed, follow them with a checkpoint of their own, and can be thrown away.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -41,7 +41,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     embeds: bool = True
 
 
-class Hit(NamedTuple):
+class Hit(msgspec.Struct, frozen=True, gc=False):
     """One document that matched, with the channel's own score (higher is better)."""
 
     layer: Layer

@@ -15,7 +15,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.state.blocks import BlockRow, GrowingBlock, Vectors, View
+from engine.state.block_rows import BlockRow, Place, Progress
+from engine.state.blocks import GrowingBlock, Vectors, View
 from engine.state.graph import Graph
 from engine.state.index import LAYERS, Block, Hit, Layer
 from engine.state.kv import KV, Batch
@@ -33,6 +34,8 @@ _ROWS_AT_ONCE: Final = 1024
 _TOUCHED_MAX: Final = 2048
 _pack = msgspec.msgpack.Encoder().encode
 _unpack_row = msgspec.msgpack.Decoder(BlockRow).decode
+_unpack_place = msgspec.msgpack.Decoder(Place).decode
+_unpack_progress = msgspec.msgpack.Decoder(Progress).decode
 
 BlockKey = tuple[int, int, int]
 """(tenant, scope, layer number)."""
@@ -56,25 +59,6 @@ class Gone(NamedTuple):
     tenant_no: int
     layer: Layer
     raw: bytes
-
-
-class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Where the rows of a record lie."""
-
-    scope_no: int
-    order: bytes
-    passages: int
-
-
-class Progress(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How far the rows are."""
-
-    checkpoint: int = 0
-    documents: int = 0
-
-
-_unpack_place = msgspec.msgpack.Decoder(Place).decode
-_unpack_progress = msgspec.msgpack.Decoder(Progress).decode
 
 
 def families_of(generation: int) -> tuple[str, str]:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from engine.reach import Place, Reach
 from engine.recall.filters import Filters
-from engine.recall.pack import HEADINGS, Marks, Shown, context_block, line_for, numbered
+from engine.recall.pack import HEADINGS, context_block, line_for, numbered
 from engine.recall.plan import make_plan
-from engine.recall.render import words_of
+from engine.recall.shapes import UNMARKED, Shown
+from engine.recall.sheet import sheet_of
 from engine.temporal import Window
 from schemas.envelope import Message
 from schemas.layers import Event, EventContext
@@ -74,9 +75,11 @@ def block_of(texts, **fields):
     """A block of events that say these things."""
     plan = plan_of(**fields)
     shown = [
-        Shown("events", thing, 0.5, Marks(), words, line_for(plan, thing, Marks(), words), 1)
+        Shown(
+            "events", thing, sheet, 0.5, UNMARKED, line_for(plan, thing, UNMARKED, sheet.words), 1
+        )
         for thing in map(event, texts)
-        for words in [words_of(thing)]
+        for sheet in [sheet_of(thing)]
     ]
     return context_block(plan, numbered(plan, shown), NONCE)
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.recall.select import Frame, Offer, select
+from engine.recall.select import Frame, select
+from engine.recall.shapes import Offer
 
 LAYERS = ("events", "facts", "episodes")
 MANY = dict.fromkeys(LAYERS, 100)

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from engine.embedders import load_local
-from engine.recall.candidates import Candidates, Question, Ranked, Reach, Sources, Window
+from engine.recall.candidates import Candidates, Question, Reach, Sources, Window
 from engine.recall.gather import gather
 from engine.recall.question import read_question
 from engine.recall.rank import rank
+from engine.recall.shapes import Ranked
 from engine.state.blocks import pack_vectors, row_of
 from engine.state.index import Document, Layer
 from engine.state.memory import MemoryKV
