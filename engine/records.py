@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.attached import Attached, same_reading
 from engine.state.names import SCOPE
-from engine.state.views import UnitState
+from engine.state.rows import UnitState
 from engine.temporal import Window, is_visible
 from projectors.beliefs.why import as_known as belief_as_known
 from projectors.episodes import known
