@@ -187,8 +187,11 @@ class Disk:
             (after / place).write_bytes(survives)
             (after / place).chmod(found[inode].stat().st_mode)
         there = {path.relative_to(self.folder) for path in _files(self.folder)}
-        shutil.rmtree(self.folder)
+        # Without power nothing runs on; here what the server started may still be about to end.
+        before = self.folder.with_name(f"{self.folder.name}.before")
+        self.folder.rename(before)
         after.rename(self.folder)
+        shutil.rmtree(before, ignore_errors=True)
         self.on()
         return CutReport(bytes_lost, len(there - names))
 
