@@ -122,7 +122,8 @@ def _turn(server: str, host: Host, load: dict[str, Any], fsync: Spread) -> Turn:
     grown = {name: after[name] - before[name] for name in after if name in before}
     entries, commits = grown["strata_log_entries_total"], grown["strata_log_commits_total"]
     _check_stored(outcome, int(before["strata_log_head_offset"]), settled.head)
-    if server == "single" and entries != commits * outcome.batch:
+    # A commit may hold no entry at all, but the audit rows of who asked.
+    if server == "single" and entries > commits * outcome.batch:
         raise Broken(f"the comparison made {commits} commits of {entries} entries")
     return Turn(
         server=server,

@@ -308,6 +308,7 @@ class _Still(Host):
 
     def __init__(self, host: Host) -> None:
         self.host, self.port, self.pid, self.data = host.host, host.port, host.pid, host.data
+        self.token = host.token
 
     def settle(self) -> Settled:
         return Settled(head=int(self.health()["durable_offset"]), behind=0, seconds=0.0)
