@@ -5,7 +5,7 @@ FROM python:3.11-slim AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends g++ \
     && rm -rf /var/lib/apt/lists/*
 ENV HNSWLIB_NO_NATIVE=1
-# The wheel carries the compiled modules (docs/adr/0040): memory is derived with a third less work.
+# The wheel carries the compiled modules (docs/adr/0040): memory is derived with a quarter less work.
 ENV STRATA_COMPILE=1
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./

@@ -1,12 +1,12 @@
 """What passes between the stages of recall?  The question, the candidates as columns, the ranked.
 
 `read_question` (question.py) makes the Question; `gather` (gather.py) resolves it against the
-participants it finds and returns Candidates; filters and times take rows out with `Pool.keep`;
-`rank` (rank.py) gives the Ranked (shapes.py), best first within each layer.
+participants it finds and returns Candidates; `rank` (rank.py) gives the Ranked
+(shapes.py), best first within each layer.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from engine.state.index import Block, Embedder, Layer, TextIndex, VectorIndex
@@ -112,22 +112,6 @@ class Pool:
 
     def __len__(self) -> int:
         return len(self.raws)
-
-    def keep(self, mask: Any) -> "Pool":
-        """Only the rows where `mask` (bool[n]) is true."""
-        if mask.all():
-            return self
-        columns = {
-            field.name: getattr(self, field.name)[mask]
-            for field in fields(self)
-            if field.name not in _WHOLE
-        }
-        raws = [raw for raw, kept in zip(self.raws, mask.tolist(), strict=True) if kept]
-        channels = {name: values[mask] for name, values in self.channels.items()}
-        return replace(self, raws=raws, channels=channels, **columns)
-
-
-_WHOLE = frozenset({"raws", "channels", "actors", "roles", "importance"})
 
 
 @dataclass(frozen=True)

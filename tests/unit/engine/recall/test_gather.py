@@ -159,13 +159,3 @@ def test_documents_have_no_neighbours(world):
     )
 
     assert (neighbours_of(block, np.array([0, 1])) == -1).all()
-
-
-def test_rows_that_are_taken_out_leave_every_column(chat, world):
-    """A pool keeps its columns of one length."""
-    pool = chat.gather("puppy violin").pools["events"]
-    kept = pool.keep(pool.row > 2)
-
-    assert len(kept) == (pool.row > 2).sum() < len(pool)
-    assert len(kept) == len(kept.matches) == len(kept.channels["words"]) == len(kept.raws)
-    assert pool.keep(pool.row >= 0) is pool
