@@ -1,7 +1,6 @@
 """How does the server run, and how does it stop?"""
 
 import ctypes
-import gc
 import resource
 import socket
 import sys
@@ -13,11 +12,11 @@ from api.app import App
 from api.principals import Principals
 from api.surfaces import Surface
 from api.wire import Protocol
+from engine import garbage
 from engine.engine import open_engine
 from engine.settings import Settings
 from schemas import limits
 
-_GC_YOUNG = 10_000
 _FILES = 4 * limits.SUBSCRIBERS_MAX
 _M_ARENA_MAX = -8
 _ARENAS = 2
@@ -33,9 +32,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then say the address on standard output, also for scripts that asked port 0."""
         await super().startup(sockets)
-        # What is there now stays: without it every full collection walks all modules again.
-        gc.freeze()
-        gc.set_threshold(_GC_YOUNG, 20, 20)
+        garbage.in_small_lots()
         for server in self.servers:
             for listener in server.sockets:
                 host, port = listener.getsockname()[:2]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from engine.courtesy import Courtesy
 from engine.lifecycle import Lifecycle
 from engine.rows import Due, Note, Waiting
 from engine.state.kv import KV, Batch
@@ -42,10 +43,15 @@ _unpack = msgspec.msgpack.Decoder(Waiting).decode
 class Announcer:
     """Says what projection did: at once, or when the indexes have followed."""
 
-    def __init__(self, kv: KV, lifecycle: Lifecycle, sync: Callable[[], None]) -> None:
+    def __init__(
+        self, kv: KV, lifecycle: Lifecycle, sync: Callable[[float], None], courtesy: Courtesy
+    ) -> None:
         self._kv = kv
         self.lifecycle = lifecycle
-        self.sync = sync
+        self._sync = sync
+        self.patience_s = 0.0
+        """How long an announcement may wait for somebody else's fsync."""
+        self._courtesy = courtesy
         self.waits_for_index = False
         self._lock = threading.Lock()
         self._due: deque[tuple[int, Waiting]] = deque()
@@ -59,6 +65,10 @@ class Announcer:
         self.lifecycle.reached(STAGE_ORDER[1], announced)
         for stage in _AFTER_INDEX:
             self.lifecycle.reached(stage, settled)
+
+    def sync(self) -> None:
+        """Return when what was announced is durable."""
+        self._sync(self.patience_s)
 
     # ── with the projection's batch ──────────────────────────────────────────────────────────
 
@@ -107,23 +117,27 @@ class Announcer:
         self.settle()
 
     def settle(self) -> None:
-        """Announce what waited and need not wait any more."""
+        """Announce what waited and need not wait any more.
+
+        A batch of the projection at a time: captures wait for the order, and one commit of the
+        indexes may bring thousands of entries.
+        """
         with self._lock:
-            ready: list[tuple[int, Waiting]] = []
+            token = reached = 0
             while self._due and self._due[0][0] <= self._indexed:
-                ready.append(self._due.popleft())
-            if not ready:
-                return
-            with self.lifecycle.order:
-                batch = self._kv.batch()
-                for checkpoint, waiting in ready:
+                reached, waiting = self._due.popleft()
+                self._courtesy.give_way()
+                with self.lifecycle.order:
+                    batch = self._kv.batch()
                     for due in waiting.due:
                         self._rest(batch, due)
-                    batch.delete("due", _key(checkpoint))
-                token = self.lifecycle.seal(batch)
-                self._kv.write(batch)
+                    batch.delete("due", _key(reached))
+                    token = self.lifecycle.seal(batch)
+                    self._kv.write(batch)
+            if not reached:
+                return
             self.sync()
-        self.lifecycle.release(token, dict.fromkeys(_AFTER_INDEX, ready[-1][0]))
+        self.lifecycle.release(token, dict.fromkeys(_AFTER_INDEX, reached))
 
     # ── notes ────────────────────────────────────────────────────────────────────────────────
 

@@ -82,6 +82,7 @@ class Stretch:
     head: int
     skips: Skips
     is_indexed: bool
+    is_busy: bool = False
 
 
 Source = Callable[[int, int], list[Entry]]
@@ -216,8 +217,9 @@ class Beside:
             self.discard()
         is_afresh = not self._next
         start = self._next or stretch.cursor + 1
+        most = limits.WAITED_FOR_ENTRIES if stretch.is_busy else self.batch_entries
         while len(self._asked) < limits.FOLD_BATCHES_AHEAD and start <= stretch.head:
-            entries = self._source(start, min(self.batch_entries, stretch.head - start + 1))
+            entries = self._source(start, min(most, stretch.head - start + 1))
             if not entries:
                 break
             last = entries[-1].offset

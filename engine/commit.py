@@ -20,6 +20,7 @@ import msgspec
 
 from engine.audit import Trail
 from engine.clock import Clock, Stamps
+from engine.courtesy import Way
 from engine.lifecycle import Lifecycle
 from engine.merkle import Tree
 from engine.notices import notes_of
@@ -228,6 +229,7 @@ class Committer:
         inline: Unit,
         lifecycle: Lifecycle,
         clock: Clock,
+        way: Way,
         entries_max: int = limits.COMMIT_ENTRIES_MAX,
     ) -> None:
         self.log = log
@@ -237,6 +239,7 @@ class Committer:
         self.inline = inline
         self.lifecycle = lifecycle
         self.clock = clock
+        self._way = way
         self.stamps = Stamps(clock.wall, log.last_recorded_us)
         self.refusal: str | None = None
         self.committed_entries = 0
@@ -316,9 +319,10 @@ class Committer:
 
     async def _run(self) -> None:
         try:
-            await self._commit(self._take())
-            while self._queue or self.trail.queued >= limits.AUDIT_QUEUE_ROWS:
+            with self._way.taken():
                 await self._commit(self._take())
+                while self._queue or self.trail.queued >= limits.AUDIT_QUEUE_ROWS:
+                    await self._commit(self._take())
         finally:
             self._running = None
 

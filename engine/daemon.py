@@ -13,6 +13,7 @@ from typing import Final
 from engine.announcer import Announcer
 from engine.beside import Beside, Stretch
 from engine.clock import Clock
+from engine.courtesy import Courtesy
 from engine.folding import fold_entry
 from engine.pace import LOOK_S, Pace
 from engine.rows import Folded, Step
@@ -59,6 +60,7 @@ class Daemon:
         announcer: Announcer,
         clock: Clock,
         entry_of: EntryOf,
+        courtesy: Courtesy,
         batch_entries: int = limits.PROJECT_ENTRIES_MAX,
     ) -> None:
         self._kv: KV = unit.kv
@@ -69,6 +71,7 @@ class Daemon:
         self.announcer = announcer
         self.clock = clock
         self._entry_of = entry_of
+        self._courtesy = courtesy
         self._batch_entries = batch_entries
         self.park: Parker | None = None
         self.beside: Beside | None = None
@@ -87,6 +90,7 @@ class Daemon:
         self._batch_ended_s = 0.0
         self._pace = Pace()
         self._rest_s = 0.0
+        self._is_busy = False
         self._loop_thread: int | None = None
 
     # ── running ──────────────────────────────────────────────────────────────────────────────
@@ -163,9 +167,11 @@ class Daemon:
                 self.failure = f"projection stopped: {error!r}"
                 raise
             worked_s = meter() - began
+            self._is_busy = self._log.written != written
+            self.announcer.patience_s = limits.SYNC_PATIENCE_S if self._is_busy else 0.0
             self._rest_s = self._pace.rest_s(
                 worked_s,
-                is_busy=self._log.written != written,
+                is_busy=self._is_busy,
                 behind=self._log.written - self.unit.cursor,
             )
             if not moved:
@@ -259,10 +265,12 @@ class Daemon:
         """
         if self.beside is not None:
             is_indexed = self.announcer.waits_for_index
-            folded = self.beside.fold(Stretch(cursor, head, self.skips(), is_indexed))
+            stretch = Stretch(cursor, head, self.skips(), is_indexed, self._is_busy)
+            folded = self.beside.fold(stretch)
             if folded is not None:
                 return folded, None, None
-        return self._fold(self._log.read(cursor + 1, min(self._batch_entries, head - cursor)))
+        most = limits.WAITED_FOR_ENTRIES if self._is_busy else self._batch_entries
+        return self._fold(self._log.read(cursor + 1, min(most, head - cursor)))
 
     def foldable(self, start: int, count: int) -> list[Entry]:
         """Entries from an offset on that may be folded ahead, bounded by count and by bytes."""
@@ -286,6 +294,7 @@ class Daemon:
             if self._is_undecided(row.header.offset):
                 break
             entry = self._entry_of(row)
+            self._courtesy.give_way()
             try:
                 steps.append(fold_entry(entry, self._stages, overlay, skips, indexed=indexed))
             except ProjectorFailed as error:
@@ -301,15 +310,18 @@ class Daemon:
         """One batch: changes, feed, checkpoint, announcements. False: cancelled meanwhile, redo."""
         announced = self.unit.state.announced
         checkpoint = folded.steps[-1].offset
+        self._courtesy.give_way()
         with self._lock:
             if any(self._is_stale(step) for step in folded.steps):
                 return False
+            batch = self._kv.batch()
+            after = self.unit.write(batch, folded.rows, checkpoint)
+            if self.unit.target == self.unit.state.generation or not self.unit.is_current():
+                _feed(batch, folded.steps)
+            fresh = [step for step in folded.steps if step.offset > announced]
+            # Captures wait for the order: it is held for what needs it and not for the rows.
+            self._courtesy.give_way()
             with self._lifecycle.order:
-                batch = self._kv.batch()
-                after = self.unit.write(batch, folded.rows, checkpoint)
-                if self.unit.target == self.unit.state.generation or not self.unit.is_current():
-                    _feed(batch, folded.steps)
-                fresh = [step for step in folded.steps if step.offset > announced]
                 waiting = self.announcer.told(batch, fresh) if fresh else None
                 token = self._lifecycle.seal(batch)
                 self._kv.write(batch)

@@ -18,6 +18,7 @@ from engine.beside import Beside, Process
 from engine.blobs import sweep
 from engine.clock import Clock
 from engine.commit import Committer, Desk
+from engine.courtesy import Courtesy, Way
 from engine.cursor import Cursors
 from engine.daemon import Daemon, run_in_loop
 from engine.disk import Disk
@@ -141,6 +142,7 @@ class Engine:
 
     settings: Settings
     clock: Clock
+    way: Way
     stores: Stores
     kv: KV
     vault: Vault
@@ -289,8 +291,9 @@ def assemble(
     inline, staged = _units(kv, projection)
     policies = Policies(preset_of(settings), inline, names)
     trail = _trail(kv, vault, names, clock, policies)
+    way = Way(clock.elapsed_s)
     committer = Committer(
-        log=log, trail=trail, names=names, inline=inline, lifecycle=bus, clock=clock
+        log=log, trail=trail, names=names, inline=inline, lifecycle=bus, clock=clock, way=way
     )
     shared_rates = _shared_rates(settings, clock)
     rates = Rates(policies, clock, shared=shared_rates)
@@ -299,9 +302,10 @@ def assemble(
         log=log,
         unit=staged,
         stages=projection.stages,
-        announcer=Announcer(kv, bus, (lambda: None) if buffered else syncer.sync),
+        announcer=Announcer(kv, bus, (lambda _: None) if buffered else syncer.sync, Courtesy(way)),
         clock=clock,
         entry_of=entries.read,
+        courtesy=Courtesy(way),
         batch_entries=batch_entries or limits.PROJECT_ENTRIES_MAX,
     )
     runner.beside = _beside(settings, kv, runner, projection)
@@ -310,6 +314,7 @@ def assemble(
     return Engine(
         settings=settings,
         clock=clock,
+        way=way,
         stores=stores,
         kv=kv,
         vault=vault,
@@ -324,7 +329,7 @@ def assemble(
         jobs=Jobs(_RUNNERS),
         board=board,
         indexer=_indexer(
-            settings, stores, follow.Sources(kv, log, staged, names, vault, clock), board
+            settings, stores, follow.Sources(kv, log, staged, names, vault, clock, way), board
         ),
         keeper=keeper,
         model=model,

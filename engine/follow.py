@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from engine.clock import Clock
+from engine.courtesy import Courtesy, Way
 from engine.documents import event_documents, first_event, record_document
 from engine.entries import EntryReader
 from engine.rows import Feed
@@ -57,6 +58,7 @@ class Sources:
     names: Names
     vault: Vault
     clock: Clock
+    way: Way
 
 
 class Work:
@@ -120,6 +122,7 @@ class Follower:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
+        self._give_way = Courtesy(sources.way).give_way
         self._read_entry = EntryReader(sources.names).read
         self._directory = Directory(sources.kv)
         self._embeddings: dict[tuple[str, int], Embeddings] = {}
@@ -139,6 +142,7 @@ class Follower:
             if not found:
                 break
             rows += found
+            self._give_way()
             size += sum(row.header.body_bytes for row in found)
             start = rows[-1].header.offset + 1
         return rows
@@ -147,6 +151,7 @@ class Follower:
         """What these entries mean; of records only what the feed says beyond an offset."""
         found = Work()
         for row in rows:
+            self._give_way()
             entry = self._read_entry(row)
             documents = self._made(event_documents, entry)
             if documents:
@@ -160,6 +165,7 @@ class Follower:
             for key, value in self._sources.kv.scan("feed", start, end):
                 self._note_changes(changed, int.from_bytes(key, "big"), _unpack_feed(value))
             for name, offset in changed.items():
+                self._give_way()
                 self._look_up(found, name, offset)
         return found
 
@@ -232,16 +238,18 @@ class Follower:
 
     # ── doing it ─────────────────────────────────────────────────────────────────────────────
 
-    @staticmethod
-    def give_text(generation: Generation, work: Work, last: int) -> None:
+    def give_text(self, generation: Generation, work: Work, last: int) -> None:
         """Hand the text index what entries up to `last` mean; it is found after a commit."""
         documents, gone = work.after(generation.text_cursor)
         for item in gone:
             generation.text.remove(*item)
         for document in documents:
+            self._give_way()
             if document.layer != "events" and not work.is_fresh(document):
                 generation.text.remove(document.tenant_no, document.layer, document.raw)
-        generation.text.add(documents)
+        for document in documents:
+            self._give_way()
+            generation.text.add([document])
         generation.text_cursor = last
 
     def give_vectors(self, generation: Generation, work: Work, last: int) -> None:
@@ -256,15 +264,31 @@ class Follower:
             for key, document in zip(keys, documents, strict=True)
             if found[key] is None
         }
-        for key, (vector, tokens) in _embedded(generation.embedder, missing).items():
+        for key, (vector, tokens) in self._embedded(generation.embedder, missing).items():
             found[key] = (vector, tokens)
             kept.keep(batch, key, vector, tokens)
         placed = []
         for key, document in zip(keys, documents, strict=True):
+            self._give_way()
             vector, tokens = found[key] or (b"", b"")
             row = row_of(document, key, vector, tokens)
             placed.append(Placed(document.tenant_no, document.scope_no, document.layer, row))
         generation.vectors.write(batch, placed, gone, last)
+
+    def _embedded(self, embedder: Embedder, texts: dict[bytes, str]) -> dict[bytes, Kept]:
+        """Vectors and tokens of texts, by their keys."""
+        keys = list(texts)
+        found: dict[bytes, Kept] = {}
+        for start in range(0, len(keys), _TEXTS_AT_ONCE):
+            self._give_way()
+            part = keys[start : start + _TEXTS_AT_ONCE]
+            given = [texts[key] for key in part]
+            vectors = pack_vectors(embedder.embed(given))
+            short = [text if shape_of(text)[0] <= limits.LATE_WORDS_MAX else "" for text in given]
+            tokens = embedder.token_batches(short)
+            for key, vector, ids in zip(part, vectors, tokens, strict=True):
+                found[key] = (vector, ids.astype("<i4").tobytes())
+        return found
 
     def forget_other_models(self, embedder: Embedder) -> None:
         """What other models said of texts is not needed any more."""
@@ -299,18 +323,3 @@ def _withdrawn(entry: Entry) -> Iterator[bytes]:
         case Forget(cascade=cascade, events=events) if cascade != "derived_only":
             for event in events:
                 yield raw_of("evt", event.event_id)
-
-
-def _embedded(embedder: Embedder, texts: dict[bytes, str]) -> dict[bytes, Kept]:
-    """Vectors and tokens of texts, by their keys."""
-    keys = list(texts)
-    found: dict[bytes, Kept] = {}
-    for start in range(0, len(keys), _TEXTS_AT_ONCE):
-        part = keys[start : start + _TEXTS_AT_ONCE]
-        given = [texts[key] for key in part]
-        vectors = pack_vectors(embedder.embed(given))
-        short = [text if shape_of(text)[0] <= limits.LATE_WORDS_MAX else "" for text in given]
-        tokens = embedder.token_batches(short)
-        for key, vector, ids in zip(part, vectors, tokens, strict=True):
-            found[key] = (vector, ids.astype("<i4").tobytes())
-    return found

@@ -3,6 +3,7 @@
 import asyncio
 import ctypes
 
+from engine import garbage
 from engine.commit import Committer
 from engine.daemon import Daemon
 from engine.disk import Disk
@@ -64,6 +65,9 @@ class Keeper:
         async def watch_disk() -> None:
             self._watch_disk()
 
+        async def look_at_garbage() -> None:
+            garbage.look_at_all()
+
         return [
             Chore("disk", limits.DISK_LOOK_S, watch_disk),
             Chore("ticks", limits.TICK_S, self.ticks.look),
@@ -75,6 +79,7 @@ class Keeper:
                 lambda: asyncio.to_thread(self._trail.prune),
                 first_s=limits.PRUNE_S,
             ),
+            Chore("garbage", limits.RETAIN_S, look_at_garbage),
             Chore("scrub", limits.SCRUB_S, lambda: asyncio.to_thread(self.scrub)),
         ]
 

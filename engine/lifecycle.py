@@ -202,8 +202,14 @@ class Lifecycle:
             loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:
-        """Deliver what is public: to subscribers, then to those who wait for a stage."""
-        while self._public:
+        """Deliver what is public: to subscribers, then to those who wait for a stage.
+
+        A commit of the indexes lets thousands go: the loop serves others in between.
+        """
+        is_alone = self._loop is None
+        left = limits.RELEASE_ROWS
+        while self._public and (left or is_alone):
+            left -= 1
             us, tenant_no, raw, note = self._public.popleft()
             self.released_us = us
             encoded: bytes | None = None
@@ -211,6 +217,10 @@ class Lifecycle:
                 if subscription.wanted.matches(note):
                     encoded = encoded or frame(announcement(raw, note))
                     subscription.push(us, encoded)
+        if self._public:
+            assert self._loop is not None, "without a loop all of it has gone"
+            self._loop.call_soon(self._drain)
+            return
         while self._marks_due:
             stage, offset = self._marks_due.popleft()
             self._watermarks[stage] = max(self._watermarks.get(stage, 0), offset)

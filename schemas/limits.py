@@ -262,6 +262,13 @@ FOLD_BATCHES_AHEAD: Final = 4
 """Entries handed over at a time, and how often before the first is written: both sides have
 something to do, and a cancellation throws little away."""
 
+WAITED_FOR_ENTRIES: Final = 16
+"""Entries of a batch while others post: writing it holds the interpreter, a millisecond then."""
+
+SYNC_PATIENCE_S: Final = 0.01
+"""Seconds that an announcement waits for the fsync of a capture, while there are some, before it
+asks for its own: the disk has enough to do, and each fsync is one more that captures wait for."""
+
 FOLD_ROWS_MAX: Final = 1_000_000
 """Rows that the other process keeps on disk beside the store's own, a few hundred bytes each;
 then it looks at the store again."""
@@ -486,6 +493,9 @@ HEARTBEAT_S: Final = 15.0
 
 SUBSCRIBER_ROWS_MAX: Final = 4096
 """Rows queued in memory for one stream; beyond it the stream reads from the buffer on disk."""
+
+RELEASE_ROWS: Final = 256
+"""Announcements given to subscribers before the event loop turns to others: about a millisecond."""
 
 SUBSCRIBERS_MAX: Final = 5000
 """Open streams of one process (47 KB each)."""

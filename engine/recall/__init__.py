@@ -60,7 +60,8 @@ def recall(engine: "Engine", caller: Caller, request: RecallRequest) -> Recalled
     kept = _by_key(engine, caller, request)
     if kept is not None:
         return Recalled(kept, is_replay=True)
-    return Recalled(_begin(engine, caller, request, decision).finish())
+    with engine.way.taken():
+        return Recalled(_begin(engine, caller, request, decision).finish())
 
 
 def recall_stream(

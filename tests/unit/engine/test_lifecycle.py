@@ -447,3 +447,19 @@ def test_stages_not_reached_take_no_room():
     """An entry whose later stages are missing is as long as those it had."""
     assert 16 == len(pack_stages([EVENT, None, None, None, None]))
     assert [] == unpack_stages(None) == unpack_stages(b"")
+
+
+async def test_much_at_once_leaves_the_loop_to_others(bus, kv):
+    """Whoever comes to the loop while thousands are told is served in between, and none is lost."""
+    bus.bind(asyncio.get_running_loop())
+    heard = bus.subscribe(Filter(tenant_no=1))
+    count = 3 * limits.RELEASE_ROWS
+    token = write(bus, kv, *(captured(number) for number in range(count)))
+    bus.release(token, {"captured": count})
+    waiting = asyncio.ensure_future(bus.wait("captured", count, 60))
+    await asyncio.sleep(0)
+
+    assert len(heard.queue) < count
+    assert await waiting
+    numbers = [json.loads(encoded.split(b"data: ")[1])["wal_offset"] for _, encoded in heard.queue]
+    assert list(range(count)) == numbers

@@ -36,8 +36,9 @@ class Disk:
 class Writer(threading.Thread):
     """Writes once, then syncs; remembers what was durable when its sync returned."""
 
-    def __init__(self, disk, syncer):
+    def __init__(self, disk, syncer, patience_s=0.0):
         super().__init__(daemon=True)
+        self.patience_s = patience_s
         self.disk = disk
         self.syncer = syncer
         self.disk.written += 1
@@ -49,7 +50,7 @@ class Writer(threading.Thread):
     def run(self):
         """Sync, and see."""
         try:
-            self.syncer.sync()
+            self.syncer.sync(self.patience_s)
             self.seen = self.disk.durable
         except (OSError, StoreWriteFailed) as error:
             self.error = error
@@ -156,3 +157,66 @@ def test_many_writers_at_once(disk, syncer):
 
     assert [True] * 50 == [writer.finished() for writer in writers]
     assert disk.count <= 50
+
+
+def test_who_has_patience_is_served_by_another():
+    """An announcement need not ask the disk when a capture does so anyway."""
+    disk = Disk()
+    syncer = Syncer(disk.sync)
+    turn = syncer._turn = Turn()
+    patient = Writer(disk, syncer, PATIENCE_S)
+    assert turn.queued.acquire(timeout=PATIENCE_S)
+    hasty = Writer(disk, syncer)
+    assert disk.began.acquire(timeout=PATIENCE_S)
+    disk.allowed.release()
+
+    assert hasty.finished()
+    assert patient.finished()
+    assert disk.count == 1
+
+
+def test_patience_ends():
+    """When nobody else comes, who has waited asks by itself."""
+    disk = Disk()
+    disk.allowed.release()
+    patient = Writer(disk, Syncer(disk.sync), 0.001)
+
+    assert patient.finished()
+    assert disk.count == 1
+
+
+def test_the_patient_hear_that_the_disk_failed():
+    """A sync that failed was not theirs alone: nothing is announced."""
+    disk = Disk()
+    syncer = Syncer(disk.sync)
+    turn = syncer._turn = Turn()
+    patient = Writer(disk, syncer, PATIENCE_S)
+    assert turn.queued.acquire(timeout=PATIENCE_S)
+    disk.error = OSError("gone")
+    hasty = Writer(disk, syncer)
+    assert disk.began.acquire(timeout=PATIENCE_S)
+    disk.allowed.release()
+
+    assert not hasty.finished()
+    assert not patient.finished()
+    assert isinstance(patient.error, StoreWriteFailed)
+
+
+def test_some_waits_for_the_interpreter_do_not_make_a_disk_slow():
+    """The middle counts: a disk is quick that mostly is."""
+    times = iter([value for took in (0.0001, 0.02, 0.0001) for value in (0.0, took)])
+    syncer = Syncer(lambda: None, clock=lambda: next(times))
+    for _ in range(3):
+        syncer.sync()
+
+    assert syncer.is_quick()
+
+
+def test_a_disk_that_mostly_takes_long_is_slow():
+    """Then nobody waits for it on the event loop."""
+    times = iter([value for took in (0.02, 0.0001, 0.02, 0.02) for value in (0.0, took)])
+    syncer = Syncer(lambda: None, clock=lambda: next(times))
+    for _ in range(4):
+        syncer.sync()
+
+    assert not syncer.is_quick()
