@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from engine.courtesy import Courtesy
+from engine.courtesy import Courtesy, Way
 from engine.lifecycle import Lifecycle
 from engine.rows import Due, Note, Waiting
 from engine.state.kv import KV, Batch
@@ -44,14 +44,15 @@ class Announcer:
     """Says what projection did: at once, or when the indexes have followed."""
 
     def __init__(
-        self, kv: KV, lifecycle: Lifecycle, sync: Callable[[float], None], courtesy: Courtesy
+        self, kv: KV, lifecycle: Lifecycle, sync: Callable[[float], None], way: Way
     ) -> None:
         self._kv = kv
         self.lifecycle = lifecycle
         self._sync = sync
         self.patience_s = 0.0
         """How long an announcement may wait for somebody else's fsync."""
-        self._courtesy = courtesy
+        self.way = way
+        self._courtesy = Courtesy(way)
         self.waits_for_index = False
         self._lock = threading.Lock()
         self._due: deque[tuple[int, Waiting]] = deque()

@@ -229,7 +229,6 @@ class Committer:
         inline: Unit,
         lifecycle: Lifecycle,
         clock: Clock,
-        way: Way,
         entries_max: int = limits.COMMIT_ENTRIES_MAX,
     ) -> None:
         self.log = log
@@ -239,7 +238,8 @@ class Committer:
         self.inline = inline
         self.lifecycle = lifecycle
         self.clock = clock
-        self._way = way
+        self.way = Way(clock.elapsed_s)
+        """Taken while a batch is on its way: those who derive stand back."""
         self.stamps = Stamps(clock.wall, log.last_recorded_us)
         self.refusal: str | None = None
         self.committed_entries = 0
@@ -319,7 +319,7 @@ class Committer:
 
     async def _run(self) -> None:
         try:
-            with self._way.taken():
+            with self.way.taken():
                 await self._commit(self._take())
                 while self._queue or self.trail.queued >= limits.AUDIT_QUEUE_ROWS:
                     await self._commit(self._take())

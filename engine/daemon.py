@@ -60,7 +60,6 @@ class Daemon:
         announcer: Announcer,
         clock: Clock,
         entry_of: EntryOf,
-        courtesy: Courtesy,
         batch_entries: int = limits.PROJECT_ENTRIES_MAX,
     ) -> None:
         self._kv: KV = unit.kv
@@ -71,7 +70,7 @@ class Daemon:
         self.announcer = announcer
         self.clock = clock
         self._entry_of = entry_of
-        self._courtesy = courtesy
+        self._courtesy = Courtesy(announcer.way)
         self._batch_entries = batch_entries
         self.park: Parker | None = None
         self.beside: Beside | None = None

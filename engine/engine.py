@@ -18,7 +18,6 @@ from engine.beside import Beside, Process
 from engine.blobs import sweep
 from engine.clock import Clock
 from engine.commit import Committer, Desk
-from engine.courtesy import Courtesy, Way
 from engine.cursor import Cursors
 from engine.daemon import Daemon, run_in_loop
 from engine.disk import Disk
@@ -142,7 +141,6 @@ class Engine:
 
     settings: Settings
     clock: Clock
-    way: Way
     stores: Stores
     kv: KV
     vault: Vault
@@ -291,9 +289,8 @@ def assemble(
     inline, staged = _units(kv, projection)
     policies = Policies(preset_of(settings), inline, names)
     trail = _trail(kv, vault, names, clock, policies)
-    way = Way(clock.elapsed_s)
     committer = Committer(
-        log=log, trail=trail, names=names, inline=inline, lifecycle=bus, clock=clock, way=way
+        log=log, trail=trail, names=names, inline=inline, lifecycle=bus, clock=clock
     )
     shared_rates = _shared_rates(settings, clock)
     rates = Rates(policies, clock, shared=shared_rates)
@@ -302,19 +299,18 @@ def assemble(
         log=log,
         unit=staged,
         stages=projection.stages,
-        announcer=Announcer(kv, bus, (lambda _: None) if buffered else syncer.sync, Courtesy(way)),
+        announcer=Announcer(kv, bus, (lambda _: None) if buffered else syncer.sync, committer.way),
         clock=clock,
         entry_of=entries.read,
-        courtesy=Courtesy(way),
         batch_entries=batch_entries or limits.PROJECT_ENTRIES_MAX,
     )
     runner.beside = _beside(settings, kv, runner, projection)
     keeper = Keeper(committer, runner, anchors=stores.anchors, disk=stores.disk)
     model, board = _model(settings, clock), _board(settings, clock, stores.worker_token)
+    sources = follow.Sources(kv, log, staged, names, vault, clock, committer.way)
     return Engine(
         settings=settings,
         clock=clock,
-        way=way,
         stores=stores,
         kv=kv,
         vault=vault,
@@ -328,9 +324,7 @@ def assemble(
         daemon=runner,
         jobs=Jobs(_RUNNERS),
         board=board,
-        indexer=_indexer(
-            settings, stores, follow.Sources(kv, log, staged, names, vault, clock, way), board
-        ),
+        indexer=_indexer(settings, stores, sources, board),
         keeper=keeper,
         model=model,
         annotator=None if model is None else Annotator(model, kv, committer, vault, board),
