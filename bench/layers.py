@@ -35,7 +35,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     seconds: float
     cpu_us: float
-    rss_mb: float
+    all_mb: float
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     steps: list[Step]
     per_step: int
-    rss_at_start_mb: float
+    at_start_mb: float
     rebuild_s: float
 
     @property
@@ -59,7 +59,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def later_mb_per_100k(self) -> float:
         """Growth once the buffers are full."""
-        grown = self.steps[-1].rss_mb - self.steps[0].rss_mb
+        grown = self.steps[-1].all_mb - self.steps[0].all_mb
         return grown / (self.events - self.per_step) * 100_000
 
     @property
@@ -69,7 +69,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def mb_per_100k(self) -> float:
-        return (self.steps[-1].rss_mb - self.rss_at_start_mb) / self.events * 100_000
+        return (self.steps[-1].all_mb - self.at_start_mb) / self.events * 100_000
 
 
 def measure(seconds: float, say: Callable[[str], None]) -> Found:
@@ -90,7 +90,7 @@ def measure(seconds: float, say: Callable[[str], None]) -> Found:
     return Found(
         steps=steps,
         per_step=per_step,
-        rss_at_start_mb=at_start,
+        at_start_mb=at_start,
         rebuild_s=rebuild_s,
     )
 
@@ -114,7 +114,7 @@ def _step(host: Host, items: list[dict[str, object]], before: int) -> Step:
         events=before + len(items),
         seconds=time.perf_counter() - started,
         cpu_us=spent,
-        rss_mb=memory_mb(host.pid)[0],
+        all_mb=memory_mb(host.pid)[0],
     )
 
 
@@ -144,7 +144,7 @@ def section(found: Found, facts: list[str]) -> Section:
             f"{s.events:,}",
             f"{found.per_step / s.seconds:,.0f}",
             f"{s.cpu_us:,.0f}",
-            f"{s.rss_mb:,.0f}",
+            f"{s.all_mb:,.0f}",
         ]
         for s in found.steps
     ]
@@ -166,22 +166,23 @@ def section(found: Found, facts: list[str]) -> Section:
                 found.growth <= _GROWTH_MAX,
             ),
             Goal(
-                "memory for 100,000 events, buffers and caches with it",
+                "memory for 100,000 events more, once the buffers are full",
                 f"≤ {_MB_PER_100K_MAX:.0f} MB",
-                f"{found.mb_per_100k:.0f} MB",
-                found.mb_per_100k <= _MB_PER_100K_MAX,
+                f"{found.later_mb_per_100k:.0f} MB",
+                found.later_mb_per_100k <= _MB_PER_100K_MAX,
             ),
             Goal(
-                f"memory of all processes after {found.events:,} events (DESIGN §11)",
+                f"memory of all processes after {found.events:,} events (DESIGN §11: "
+                f"{_MB_ALONE_MAX:.0f} MB and {_MB_PER_100K_MAX:.0f} for each 100,000)",
                 f"≤ {found.all_mb_max:.0f} MB",
-                f"{found.steps[-1].rss_mb:.0f} MB",
-                found.steps[-1].rss_mb <= found.all_mb_max,
+                f"{found.steps[-1].all_mb:.0f} MB",
+                found.steps[-1].all_mb <= found.all_mb_max,
             ),
         ],
         grids=[
             Grid(
                 "Each step more events, through capture, all stages and both indexes",
-                ["events in the scope", "events/s", "CPU µs an event", "RSS MB"],
+                ["events in the scope", "events/s", "CPU µs an event", "memory MB"],
                 rows,
             )
         ],
@@ -189,8 +190,9 @@ def section(found: Found, facts: list[str]) -> Section:
             f"The last {found.per_step:,} of {found.events:,} events went through all stages at "
             f"{found.per_step / found.steps[-1].seconds:,.0f} a second; all of them again from the "
             f"log took {found.rebuild_s:.1f} s. Buffers and caches that are bounded came with the "
-            f"first {found.per_step:,}: {found.steps[0].rss_mb - found.rss_at_start_mb:.0f} MB; "
-            f"from there on memory grew by {found.later_mb_per_100k:.0f} MB for 100,000 events."
+            f"first {found.per_step:,}: {found.steps[0].all_mb - found.at_start_mb:.0f} MB; "
+            f"from there on memory grew by {found.later_mb_per_100k:.0f} MB for 100,000 events. "
+            f"Both together are {found.mb_per_100k:.0f} MB for 100,000."
         ),
     )
 
@@ -206,8 +208,8 @@ def draw(found: Found, path: Path) -> None:
     events = [step.events for step in found.steps]
     left.plot(events, [step.cpu_us for step in found.steps], marker="o")
     left.set(xlabel="events in the scope", ylabel="CPU µs an event", ylim=(0, None))
-    right.plot(events, [step.rss_mb for step in found.steps], marker="o")
-    right.set(xlabel="events in the scope", ylabel="RSS MB", ylim=(0, None))
+    right.plot(events, [step.all_mb for step in found.steps], marker="o")
+    right.set(xlabel="events in the scope", ylabel="memory, MB", ylim=(0, None))
     for axes in (left, right):
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.spines[["top", "right"]].set_visible(False)

@@ -61,23 +61,29 @@ def _ticks_s(stat: Path, which: frozenset[int]) -> float:
 
 
 def memory_mb(pid: int) -> tuple[float, float]:
-    """Resident megabytes of a process and of those it started: now, and at most so far."""
-    now, most = _resident_mb(pid)
+    """Megabytes of a process and of those it started: now, and resident at most so far.
+
+    A page that several of them share, as they share libraries, is counted once.
+    """
+    now, most = _mb_of(pid)
     for child in children_of(pid):
-        its_now, its_most = _resident_mb(child)
+        its_now, its_most = _mb_of(child)
         if not math.isnan(its_now):
             now, most = now + its_now, most + its_most
     return now, most
 
 
-def _resident_mb(pid: int) -> tuple[float, float]:
-    found = {"VmRSS": math.nan, "VmHWM": math.nan}
+def _mb_of(pid: int) -> tuple[float, float]:
+    return _kib_line(pid, "smaps_rollup", "Pss"), _kib_line(pid, "status", "VmHWM")
+
+
+def _kib_line(pid: int, file: str, wanted: str) -> float:
     with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        for line in Path(f"/proc/{pid}/{file}").read_text().splitlines():
             name, _, value = line.partition(":")
-            if name in found:
-                found[name] = int(value.split()[0]) * _KIB / 1e6
-    return found["VmRSS"], found["VmHWM"]
+            if name == wanted:
+                return int(value.split()[0]) * _KIB / 1e6
+    return math.nan
 
 
 def own_cpu_s() -> float:

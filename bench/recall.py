@@ -72,7 +72,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
     events: int
     asked: list[Asked]
-    rss_mb: float
+    all_mb: float
     written_per_s: float
 
 
@@ -133,7 +133,7 @@ def _measure(host: Host, seconds: float, say: Callable[[str], None]) -> Found:
             Stage(
                 events=size,
                 asked=[_ask(host, size, kind, seconds) for kind in _BODIES],
-                rss_mb=memory_mb(host.pid)[0],
+                all_mb=memory_mb(host.pid)[0],
                 written_per_s=(size - there) / took_s,
             )
         )
@@ -272,7 +272,7 @@ def section(found: Found, facts: Sequence[str]) -> Section:
 
 
 def _grid(found: Found) -> Grid:
-    columns = ("events", "asked for", "p50 ms", "p95 ms", "CPU ms", "RSS MB", "written and found/s")
+    columns = ("events", "asked for", "p50 ms", "p95 ms", "CPU ms", "memory MB", "written and found/s")
     rows = [
         (
             f"{stage.events:,}",
@@ -280,7 +280,7 @@ def _grid(found: Found) -> Grid:
             f"{asked.took_ms.p50:.1f}",
             f"{asked.p95_ms:.1f}",
             f"{asked.cpu_ms:.1f}",
-            f"{stage.rss_mb:,.0f}",
+            f"{stage.all_mb:,.0f}",
             f"{stage.written_per_s:,.0f}",
         )
         for stage in found.stages
@@ -316,8 +316,8 @@ def draw(found: Found, path: Path) -> None:
         left.plot(sizes, [one.p95_ms for one in asked], "o:", label=f"{kind}, p95")
     left.set(xscale="log", xlabel="events", ylabel="milliseconds", ylim=(0, None))
     left.legend(frameon=False, fontsize=8)
-    right.plot(sizes, [stage.rss_mb for stage in found.stages], "o-")
-    right.set(xscale="log", xlabel="events", ylabel="RSS of the server, MB", ylim=(0, None))
+    right.plot(sizes, [stage.all_mb for stage in found.stages], "o-")
+    right.set(xscale="log", xlabel="events", ylabel="memory of the server, MB", ylim=(0, None))
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)

@@ -29,7 +29,7 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
     rate: int
     outcome: Outcome
     heard: Heard
-    rss_mb: float
+    all_mb: float
     cpu_us: float
 
     @property
@@ -89,14 +89,14 @@ def _phase(host: Host, name: str, subscribers: int, rate: int, count: int) -> Ph
         clients = 64 if rate else 8
         outcome, _ = press(host, run=name, scope=scope, clients=clients, rate=rate, count=count)
         heard = listening.reckon(outcome.sent_ns)
-        rss_mb, used = memory_mb(host.pid)[0], cpu_of(host.pid).since(before)
+        all_mb, used = memory_mb(host.pid)[0], cpu_of(host.pid).since(before)
     return Phase(
         name=name,
         subscribers=subscribers,
         rate=rate,
         outcome=outcome,
         heard=heard,
-        rss_mb=rss_mb,
+        all_mb=all_mb,
         cpu_us=used.all_s / heard.deliveries * 1e6,
     )
 
@@ -173,14 +173,14 @@ def _phase_grid(found: Found) -> Grid:
 
 
 def _memory_grid(found: Found) -> Grid:
-    each_kb = (found.crowd.rss_mb - found.busy.rss_mb) / _MANY * 1000
+    each_kb = (found.crowd.all_mb - found.busy.all_mb) / _MANY * 1000
     rows = [
         ("at start", f"{found.rss_start_mb:,.0f}"),
-        ("1 subscriber, after 500 events/s", f"{found.busy.rss_mb:,.0f}"),
-        (f"{_MANY:,} subscribers ({each_kb:,.0f} KB each)", f"{found.crowd.rss_mb:,.0f}"),
+        ("1 subscriber, after 500 events/s", f"{found.busy.all_mb:,.0f}"),
+        (f"{_MANY:,} subscribers ({each_kb:,.0f} KB each)", f"{found.crowd.all_mb:,.0f}"),
         ("peak", f"{found.rss_peak_mb:,.0f}"),
     ]
-    return Grid("Memory of the server", ("when", "RSS MB"), rows)
+    return Grid("Memory of the server", ("when", "memory MB"), rows)
 
 
 def _reading(found: Found) -> str:

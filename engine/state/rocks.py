@@ -47,8 +47,8 @@ from engine.state.kv import (
 from engine.state.prescan import find_first_bad, refuse_damage
 
 _MIB = 1024 * 1024
-_BLOCK_CACHE_BYTES = 64 * _MIB
-_SMALL_BYTES = 16 * _MIB
+_BLOCK_CACHE_BYTES = 48 * _MIB
+_SMALL_BYTES = 8 * _MIB
 # Set by us: a log of this size replays in about a second after a crash.
 _WAL_BYTES_MAX = 128 * _MIB
 # Of all families together: there are dozens, and each would fill a buffer of its own.
@@ -239,8 +239,17 @@ class RocksKV:
         """
         if not read_only:
             path.mkdir(mode=0o700, parents=True)
-            return cls(path, families, False, _SMALL_BYTES, _SMALL_BYTES)
+            kv = cls(path, families, False, _SMALL_BYTES, _SMALL_BYTES)
+            kv._forget_when_closed()
+            return kv
         return cls._steadily(path, lambda: cls(path, families, True, _SMALL_BYTES, _SMALL_BYTES))
+
+    def _forget_when_closed(self) -> None:
+        """Keep no log of writes: what is here goes with the process anyway."""
+        options = rocksdict.WriteOptions()
+        options.disable_wal = True
+        with _READING:
+            self._db.set_write_options(options)
 
     @classmethod
     def _open_read_only(cls, path: Path, buffer: int) -> RocksKV:
