@@ -16,6 +16,7 @@ from engine.settings import Settings
 from engine.state.integrity import LogReport, verify_log
 from engine.state.keyring import has_key, mirror
 from engine.state.kv import CorruptStore, StoreError
+from engine.state.mending import Tail, tail_of
 from engine.state.names import TENANT
 from engine.state.rocks import RocksKV
 from engine.state.views import Unit, prefix_end
@@ -26,6 +27,7 @@ Progress = Callable[[str, int, int], None]
 """(what, done, total)."""
 
 MANIFEST = "manifest.json"
+_STORES = ("vault", "store")
 _COPIED = ("format", "anchors.log")
 _DERIVED = ("view.", "blocks@", "places@", "feed", "embeddings", "lifecycle")
 """Families that hold in clear what was derived from payloads: a backup leaves them out."""
@@ -110,6 +112,16 @@ def verify(
         _read_every_blob(engine, progress)
         views = _replayed(engine, progress, scratch) if replay else []
     return VerifyReport(log=report, views=views)
+
+
+def mend(settings: Settings, *, cut: bool) -> list[Tail]:
+    """The damaged ends of the logs of a data directory that no server holds; cut off if asked.
+
+    What they held was perhaps never acknowledged. Anchors say more: `verify` refuses a log that
+    ends before one.
+    """
+    found = [tail_of(settings.data / name, cut=cut) for name in _STORES]
+    return [tail for tail in found if tail is not None]
 
 
 def _read_every_row(engine: Engine, progress: Progress) -> None:

@@ -31,6 +31,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "jobs": ("api.cli.jobs:jobs_group", "See, retry and cancel long work."),
         "settings": ("api.cli.serve:settings_command", "List every setting and its value."),
         "verify": ("api.cli.integrity:verify_command", "Prove that the log is whole."),
+        "mend": ("api.cli.integrity:mend_command", "Cut off the damaged end of a log."),
         "backup": (
             "api.cli.integrity:backup_command",
             "Copy a data directory, and its keys apart.",

@@ -16,6 +16,7 @@ from engine.upkeep import (
     VerifyReport,
     backup,
     keys_beside,
+    mend,
     restore,
     verify,
 )
@@ -61,6 +62,34 @@ def _print_report(report: VerifyReport) -> None:
     for view in report.views:
         verdict = "[green]equal[/green]" if view.is_equal else "[red]DIFFERENT[/red]"
         OUT.print(f"view     {view.view}: {view.rows:,} rows, {verdict}  {view.kept[:16]}")
+
+
+@click.command("mend", epilog=examples("strata mend", "strata mend --cut --data /var/lib/strata"))
+@click.option("--cut", is_flag=True, help="Cut it off, and verify what is left.")
+@data_option
+@json_option
+def mend_command(cut: bool, data: Path | None, as_json: bool) -> None:
+    """Show what a log ends in that is no record, when a server refuses to start for it.
+
+    After a power cut that is what nobody was told is durable. A bad disk may leave it of anything:
+    what was acknowledged in the last second would be cut off unnoticed, older entries are missed
+    by their signed anchors. Copy the data directory first.
+    """
+    with readable_errors(), progress_bars() as progress:
+        settings = load_settings(flags={"data": data})
+        found = mend(settings, cut=cut)
+        report = verify(settings, progress) if cut else None
+    if as_json:
+        click.echo(msgspec.json.encode(found))
+    for tail in [] if as_json else found:
+        done = "cut off" if cut else "would be cut off with --cut"
+        OUT.print(f"{escape(tail.file)}: {tail.bytes:,} bytes from {tail.offset:,} on {done}")
+    if as_json:
+        return
+    if not found:
+        OUT.print("[green]nothing to mend[/green]: every log ends in a whole record")
+    if report is not None:
+        _print_report(report)
 
 
 @click.command("backup", epilog=examples("strata backup /backups/monday --data /var/lib/strata"))

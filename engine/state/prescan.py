@@ -35,6 +35,10 @@ _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 # The types of recycled logs, which our stores never have, and on which a bad record is a trap.
 _RECYCLED = frozenset((5, 6, 7, 8, 11))
 _CRC_MASK_DELTA = 0xA282EAD8
+_AT_THE_END = (
+    ", and nothing behind it: a power cut leaves that of what was not yet acknowledged, a bad disk "
+    "of anything; `strata mend` shows and cuts it off"
+)
 
 _Log = mmap.mmap
 
@@ -57,6 +61,8 @@ class WalScan:
     first_bad_offset: int | None = None
     resumes_at: int | None = None
     is_trap: bool = False
+    whole_bytes: int = 0
+    """Where the last record ends that is whole, all its fragments there."""
 
     @property
     def verdict(self) -> Verdict:
@@ -76,6 +82,7 @@ class _Walk(NamedTuple):
     resumes_at: int | None = None
     batch_at: int | None = None
     ends_open: bool = False
+    whole_bytes: int = 0
 
 
 def scan_wal(path: Path) -> WalScan:
@@ -106,11 +113,19 @@ def refuse_damage(path: Path) -> None:
             raise _corrupt(scan)
 
 
+def damaged_tail(path: Path) -> WalScan | None:
+    """The log of a store that ends in something else than a record; damage elsewhere is raised."""
+    refuse_damage(path)
+    return next((scan for scan in scan_directory(path) if scan.first_bad_offset is not None), None)
+
+
 def find_first_bad(path: Path) -> CorruptStore | None:
     """The first bad record of any log of this store, be it a torn tail, as an error to raise."""
     for scan in scan_directory(path):
-        if scan.verdict is not Verdict.CLEAN:
+        if scan.verdict is Verdict.DAMAGED:
             return _corrupt(scan)
+        if scan.verdict is Verdict.TORN_TAIL:
+            return _corrupt(scan, _AT_THE_END)
     return None
 
 
@@ -129,10 +144,11 @@ def _refuse_damaged_manifest(path: Path) -> None:
         raise _corrupt(scan)
 
 
-def _corrupt(scan: WalScan) -> CorruptStore:
+def _corrupt(scan: WalScan, hint: str = "") -> CorruptStore:
     message = f"Corruption: bad record in {scan.path} offset {scan.first_bad_offset}"
     if scan.resumes_at is not None:
         message += f", with good ones again from {scan.resumes_at}"
+    message += hint
     return CorruptStore(message, str(scan.path), scan.first_bad_offset)
 
 
@@ -145,17 +161,19 @@ def _scan(path: Path, *, holds_batches: bool) -> WalScan:
             bad, resumes_at = walk.first_bad_offset, walk.resumes_at
             # A long record whose last fragment was never written is torn: nothing is behind it.
             if bad is None or walk.ends_open:
-                return WalScan(path, len(log), walk.record_count, bad)
+                return WalScan(path, len(log), walk.record_count, bad, whole_bytes=walk.whole_bytes)
             if resumes_at is None:
                 batch_at = walk.batch_at if holds_batches else None
                 resumes_at = _find_good_record(log, bad, batch_at)
             is_trap = log[bad + 6 : bad + 7] != b"" and log[bad + 6] in _RECYCLED
-            return WalScan(path, len(log), walk.record_count, bad, resumes_at, is_trap)
+            return WalScan(
+                path, len(log), walk.record_count, bad, resumes_at, is_trap, walk.whole_bytes
+            )
 
 
 def _walk(log: _Log) -> _Walk:
     """Follow the records from the start to the first one that is bad or out of place."""
-    size, position, record_count = len(log), 0, 0
+    size, position, record_count, whole = len(log), 0, 0, 0
     batch_at: int | None = None
     open_at: int | None = None
     while position < size:
@@ -164,7 +182,7 @@ def _walk(log: _Log) -> _Walk:
             continue
         end = _end_of_record(log, position, size)
         if end is None:
-            return _Walk(record_count, position, None, batch_at)
+            return _Walk(record_count, position, None, batch_at, whole_bytes=whole)
         kind = log[position + 6]
         if kind in (_FULL, _FIRST):
             if open_at is not None:
@@ -174,11 +192,12 @@ def _walk(log: _Log) -> _Walk:
             return _Walk(record_count, position, position, batch_at)
         if kind in (_FULL, _LAST):
             record_count += 1
-            open_at = None
+            open_at, whole = None, end
         elif kind == _FIRST:
             open_at = position
         position = end
-    return _Walk(record_count, open_at, None, batch_at, ends_open=open_at is not None)
+    is_open = open_at is not None
+    return _Walk(record_count, open_at, None, batch_at, ends_open=is_open, whole_bytes=whole)
 
 
 def _end_of_record(log: _Log, position: int, size: int) -> int | None:

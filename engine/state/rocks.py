@@ -246,7 +246,7 @@ class RocksKV:
 
     def _forget_when_closed(self) -> None:
         """Keep no log of writes: what is here goes with the process anyway."""
-        options = rocksdict.WriteOptions()
+        options: Any = rocksdict.WriteOptions()
         options.disable_wal = True
         with _READING:
             self._db.set_write_options(options)

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.state.kv import CorruptStore, StoreWriteFailed
+from engine.state.kv import CorruptStore, StoreError, StoreWriteFailed
+from engine.state.mending import tail_of
 from engine.state.prescan import scan_wal
 from engine.state.rocks import RocksKV
 
@@ -263,6 +264,78 @@ def test_a_tear_once_recovered_stays_recovered(logged: Path, tmp_path: Path) -> 
     write_and_die(tmp_path / "copy", "one log")
 
     assert read_all(tmp_path / "copy") == EXPECTED
+
+
+# Mending
+
+HOLDER = """
+import fcntl, sys
+held = open(sys.argv[1], "a+b")
+fcntl.lockf(held, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def ending_in_garbage(logged: Path, tmp_path: Path) -> Path:
+    """A store whose last record has its length and not its bytes."""
+    shutil.copytree(logged, tmp_path / "copy")
+    (log,) = logs_of(tmp_path / "copy")
+    with log.open("r+b") as file:
+        file.seek(-200, os.SEEK_END)
+        file.write(random.Random(7).randbytes(200))
+    return tmp_path / "copy"
+
+
+def test_a_whole_record_of_garbage_is_refused_and_can_be_cut_off(ending_in_garbage: Path) -> None:
+    """It may be a bad disk's doing: who knows of a power cut says so, and loses that alone."""
+    with pytest.raises(CorruptStore, match="strata mend"):
+        read_all(ending_in_garbage)
+    (log,) = logs_of(ending_in_garbage)
+    before = log.read_bytes()
+    shown = tail_of(ending_in_garbage, cut=False)
+    assert log.read_bytes() == before
+
+    assert shown is not None
+    assert shown == tail_of(ending_in_garbage, cut=True)
+    assert log.read_bytes() == before[: shown.offset]
+    assert tail_of(ending_in_garbage, cut=True) is None
+    assert read_all(ending_in_garbage) == EXPECTED[:-BATCH_ROWS]
+
+
+def test_damage_with_records_behind_it_is_not_cut_off(logged: Path, tmp_path: Path) -> None:
+    """That is no end: what is behind it was acknowledged."""
+    (log,) = logs_of(logged)
+    store = copy_with_flip(logged, tmp_path, log.name, log.stat().st_size // 2, 1)
+    before = (store / log.name).read_bytes()
+
+    with pytest.raises(CorruptStore, match=log.name):
+        tail_of(store, cut=True)
+    assert (store / log.name).read_bytes() == before
+
+
+def test_a_store_in_use_is_not_mended(ending_in_garbage: Path) -> None:
+    """Its owner writes to the log that would be cut."""
+    lock = str(ending_in_garbage / "LOCK")
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdin is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(StoreError, match="LOCK"):
+            tail_of(ending_in_garbage, cut=True)
+        holder.stdin.close()
+
+    assert tail_of(ending_in_garbage, cut=True) is not None
+
+
+def test_where_there_is_no_store_there_is_nothing_to_mend(tmp_path: Path) -> None:
+    """A wrong path is said, and nothing is made there."""
+    with pytest.raises(StoreError, match="no store"):
+        tail_of(tmp_path, cut=True)
+    assert not list(tmp_path.iterdir())
 
 
 # Failing writes

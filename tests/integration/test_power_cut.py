@@ -39,6 +39,20 @@ def verified_entries(folder: Path, *flags: str) -> int:
     return json.loads(report)["log"]["entries"]
 
 
+def after_the_cut(folder: Path) -> int:
+    """How many entries are left.
+
+    Garbage in the place of a whole record might be a bad disk's: then it is refused, and whoever
+    knows of the cut has it cut off. What was acknowledged is never among it.
+    """
+    code, _, error = strata("verify", "--json", "--data", folder)
+    if code:
+        assert "strata mend" in error, error
+        code, _, error = strata("mend", "--cut", "--data", folder)
+        assert 0 == code, error
+    return verified_entries(folder)
+
+
 @pytest.mark.parametrize("is_new", [True, False], ids=["new directory", "old directory"])
 def test_power_cut(tmp_path: Path, shim: Path, trial, is_new):
     """Acknowledged means on the disk: after a cut nothing of it is lost, and there is no gap."""
@@ -55,7 +69,7 @@ def test_power_cut(tmp_path: Path, shim: Path, trial, is_new):
         with server:
             asyncio.run(write_and_cut_off(server, ledger, rng, f"c{number}"))
         bytes_lost += disk.cut(rng, names=names, torn=torn).bytes_lost
-        verified_entries(disk.folder)
+        after_the_cut(disk.folder)
         with server:
             found = asyncio.run(audit(server.address, ledger))
             assert found.is_good, (number, names, torn, found)
@@ -85,7 +99,7 @@ def test_power_cut_with_buffered_durability(tmp_path: Path, shim: Path, trial):
         with server:
             asyncio.run(write_and_cut_off(server, ledger, rng, f"c{number}"))
         disk.cut(rng, names=names, torn=torn)
-        entries = verified_entries(disk.folder)
+        entries = after_the_cut(disk.folder)
         with server:
             events = asyncio.run(list_events(server.address))
             health = asyncio.run(ask(server.address, "GET", "/v1/admin/health")).json()

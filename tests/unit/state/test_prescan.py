@@ -70,7 +70,8 @@ def test_a_whole_log_is_clean(tmp_path: Path) -> None:
     """Every record counts, however it is laid out."""
     found = scan(tmp_path, LOG)
 
-    assert found == WalScan(tmp_path / "000004.log", len(LOG), len(SIZES))
+    place, size = tmp_path / "000004.log", len(LOG)
+    assert found == WalScan(place, size, len(SIZES), whole_bytes=size)
     assert found.verdict is Verdict.CLEAN
 
 
