@@ -272,7 +272,15 @@ def section(found: Found, facts: Sequence[str]) -> Section:
 
 
 def _grid(found: Found) -> Grid:
-    columns = ("events", "asked for", "p50 ms", "p95 ms", "CPU ms", "memory MB", "written and found/s")
+    columns = (
+        "events",
+        "asked for",
+        "p50 ms",
+        "p95 ms",
+        "CPU ms",
+        "memory MB",
+        "written and found/s",
+    )
     rows = [
         (
             f"{stage.events:,}",

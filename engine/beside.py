@@ -82,7 +82,9 @@ class Stretch:
     head: int
     skips: Skips
     is_indexed: bool
-    is_busy: bool = False
+    is_busy: bool
+    again_until: int
+    """The last offset that was announced, and that the indexes follow elsewhere; 0: none."""
 
 
 Source = Callable[[int, int], list[Entry]]
@@ -228,6 +230,7 @@ class Beside:
                 skips=[skip for skip in stretch.skips if start <= skip[1] <= last],
                 is_indexed=stretch.is_indexed,
                 is_afresh=is_afresh,
+                is_again=last <= stretch.again_until,
             )
             self._asked.append(Asked(start, last, process.ask(_encode(ask))))
             self._next = start = last + 1
@@ -408,10 +411,13 @@ class Desk:
 
     def _fold(self, ask: Ask, overlay: Overlay) -> list[Step]:
         steps: list[Step] = []
-        skips, indexed = frozenset(ask.skips), ask.is_indexed
+        skips, indexed, is_again = frozenset(ask.skips), ask.is_indexed, ask.is_again
         for entry in ask.entries:
             try:
-                steps.append(fold_entry(entry, self._stages, overlay, skips, indexed=indexed))
+                step = fold_entry(
+                    entry, self._stages, overlay, skips, indexed=indexed, is_again=is_again
+                )
+                steps.append(step)
             except ProjectorFailed:
                 # It fails in the server again, where it is tried, told and parked.
                 self._has_failed = True

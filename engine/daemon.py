@@ -264,12 +264,19 @@ class Daemon:
         """
         if self.beside is not None:
             is_indexed = self.announcer.waits_for_index
-            stretch = Stretch(cursor, head, self.skips(), is_indexed, self._is_busy)
+            again_until = self._again_until()
+            stretch = Stretch(cursor, head, self.skips(), is_indexed, self._is_busy, again_until)
             folded = self.beside.fold(stretch)
             if folded is not None:
                 return folded, None, None
         most = limits.WAITED_FOR_ENTRIES if self._is_busy else self._batch_entries
         return self._fold(self._log.read(cursor + 1, min(most, head - cursor)))
+
+    def _again_until(self) -> int:
+        """How far entries are folded once more: beside rows by the same projectors, and told."""
+        unit = self.unit
+        is_again = unit.target == unit.state.building and unit.is_current()
+        return unit.state.announced if is_again else 0
 
     def foldable(self, start: int, count: int) -> list[Entry]:
         """Entries from an offset on that may be folded ahead, bounded by count and by bytes."""
@@ -288,6 +295,7 @@ class Daemon:
         steps: list[Step] = []
         failed: Failed = None
         skips, indexed = self.skips(), self.announcer.waits_for_index
+        again_until = self._again_until()
         size, started = 0, self.clock.elapsed_s()
         for row in rows:
             if self._is_undecided(row.header.offset):
@@ -295,7 +303,15 @@ class Daemon:
             entry = self._entry_of(row)
             self._courtesy.give_way()
             try:
-                steps.append(fold_entry(entry, self._stages, overlay, skips, indexed=indexed))
+                step = fold_entry(
+                    entry,
+                    self._stages,
+                    overlay,
+                    skips,
+                    indexed=indexed,
+                    is_again=entry.offset <= again_until,
+                )
+                steps.append(step)
             except ProjectorFailed as error:
                 failed = error
                 break
@@ -315,7 +331,7 @@ class Daemon:
                 return False
             batch = self._kv.batch()
             after = self.unit.write(batch, folded.rows, checkpoint)
-            if self.unit.target == self.unit.state.generation or not self.unit.is_current():
+            if not self._again_until():
                 _feed(batch, folded.steps)
             fresh = [step for step in folded.steps if step.offset > announced]
             # Captures wait for the order: it is held for what needs it and not for the rows.

@@ -20,15 +20,24 @@ _pack = msgspec.msgpack.Encoder().encode
 
 
 def fold_entry(
-    entry: Entry, stages: tuple[Stage, ...], overlay: Overlay, skips: Skips, *, indexed: bool
+    entry: Entry,
+    stages: tuple[Stage, ...],
+    overlay: Overlay,
+    skips: Skips,
+    *,
+    indexed: bool,
+    is_again: bool,
 ) -> Step:
-    """Fold one entry; its rows are pending in the overlay. Raises ProjectorFailed."""
+    """Fold one entry; its rows are pending in the overlay. Raises ProjectorFailed.
+
+    One that is folded again was announced and followed before: that is not put together anew.
+    """
     (outcome,) = fold_stages([entry], stages, overlay, skips)
     return Step(
         offset=entry.offset,
         stages=[report.stage for report in outcome.reports],
-        feed=_feed(outcome),
-        due=said(outcome, indexed=indexed),
+        feed=None if is_again else _feed(outcome),
+        due=None if is_again else said(outcome, indexed=indexed),
     )
 
 

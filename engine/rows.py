@@ -196,3 +196,4 @@ class Ask(msgspec.Struct, frozen=True, array_like=True):
     skips: list[tuple[str, int]]
     is_indexed: bool
     is_afresh: bool
+    is_again: bool

@@ -274,13 +274,33 @@ async def test_after_a_failure_nothing_is_folded_until_it_is_asked_afresh(rig):
         desk = rig.Inside(engine.staged, engine.staged.target, refusing.stages)._desk
 
         def ask(some, *, afresh):
-            message = _encode(Ask(some, [], is_indexed=True, is_afresh=afresh))
+            message = _encode(Ask(some, [], is_indexed=True, is_afresh=afresh, is_again=False))
             folded = _read_folded(desk.answer(message))
             return [step.offset for step in folded.steps], folded.is_whole
 
         assert ([1], False) == ask(entries[:2], afresh=True)
         assert ([], False) == ask(entries[2:], afresh=False)
         assert ([3], True) == ask(entries[2:], afresh=True)
+
+
+async def test_what_is_folded_again_leaves_the_same_rows_and_nothing_to_say(rig):
+    """It was announced and followed when it was folded first: that is not put together anew."""
+    async with rig.Site(rig.projection()) as site:
+        engine = await site.open()
+        await rig.post(engine, "one")
+        entries = [engine.entry_of(row) for row in engine.log.read(1, 1)]
+        desk = rig.Inside(engine.staged, engine.staged.target, site.projection.stages)._desk
+
+        def asked(*, again):
+            ask = Ask(entries, [], is_indexed=True, is_afresh=True, is_again=again)
+            return _read_folded(desk.answer(_encode(ask)))
+
+        first, second = asked(again=False), asked(again=True)
+
+        assert first.rows == second.rows != []
+        assert [step.stages for step in first.steps] == [step.stages for step in second.steps]
+        assert first.steps[0].feed is not None is not first.steps[0].due
+        assert second.steps[0].feed is second.steps[0].due is None
 
 
 @pytest.mark.parametrize(
