@@ -24,10 +24,10 @@ from bench.redis_server import Stored, redis_program
 from bench.report import Goal, Grid, Section
 
 NAME = "workers"
-STEPS = 16
+STEPS = 20
 _QUICK_S = 2.0
 _ROWS, _ROWS_QUICK = 20_000, 3_000
-_DIARY, _DIARY_QUICK = 4_000, 1_000
+_DIARY, _DIARY_QUICK = 12_000, 1_000
 _EVENTS, _EVENTS_QUICK = 384, 64
 _MODEL_S = 0.5
 _POLL_S = 0.05
@@ -131,10 +131,7 @@ def measure(seconds: float, say: Callable[[str], None]) -> Found:
     finally:
         stored.kill()
     diary = _DIARY_QUICK if is_quick else _DIARY
-    say("captures with projection off")
-    with _host("still", _UNPROJECTED) as host:
-        still = _steady(_Still(host), "projection off", seconds)
-    staged = stages(MODES, diary, seconds, say)
+    still, staged = stages(MODES, diary, seconds, say)
     return Found(done=done, asked=asked, staged=staged, still=still)
 
 
@@ -316,24 +313,52 @@ class _Still(Host):
 
 def stages(
     modes: Sequence[Mode], events: int, seconds: float, say: Callable[[str], None]
-) -> list[Staged]:
-    """In each mode: a diary through all stages by itself, then captures while one is projected."""
-    found = []
-    for number, mode in enumerate(modes):
-        say(f"{events:,} events through all stages: {mode.name}")
-        with _host(f"stages-{number}", **mode.environment) as host:
-            _fill(host, events, seed=1)
-            started = time.perf_counter()
-            _fill(host, events, seed=2)
-            host.settle()
-            _until(lambda host=host: host.health()["index"]["lag_entries"] == 0)  # type: ignore[misc]
-            spent = time.perf_counter() - started
-            say(f"captures beside projection: {mode.name}")
-            # So much that the projection is at it until the last capture is answered.
-            much = max(events, int(seconds * 1000))
-            captured = _steady(host, mode.name, seconds, much)
-            found.append(msgspec.structs.replace(captured, events=events, seconds=spent))
-    return found
+) -> tuple[Staged, list[Staged]]:
+    """Captures without projection; in each mode a diary through all stages, and captures beside it.
+
+    All servers are there at once and take turns, so that a neighbour's rush meets each of them.
+    """
+    with contextlib.ExitStack() as opened:
+        still = _Still(opened.enter_context(_host("still", _UNPROJECTED)))
+        hosts = [
+            opened.enter_context(_host(f"stages-{number}", **mode.environment))
+            for number, mode in enumerate(modes)
+        ]
+        spent: list[list[float]] = [[] for _ in modes]
+        for seed in range(1, _TURNS + 1):
+            for mode, host, times in zip(modes, hosts, spent, strict=True):
+                say(f"{events:,} events through all stages: {mode.name}, turn {seed}")
+                times.append(_through(host, events, seed))
+        quiet: list[Staged] = []
+        beside: list[list[Staged]] = [[] for _ in modes]
+        for turn in range(1, _TURNS + 1):
+            say(f"captures without projection and beside it, turn {turn}")
+            quiet.append(_captures(still, "projection off", seconds))
+            for mode, host, taken in zip(modes, hosts, beside, strict=True):
+                # So much that the projection is at it until the last capture is answered.
+                _fill(host, int(seconds * 1500), seed=_TURNS + turn)
+                taken.append(_captures(host, mode.name, seconds))
+    # A first diary finds caches empty; of the others the quicker counts, since a neighbour can
+    # only take away.
+    found = [
+        msgspec.structs.replace(_middle(taken), events=events, seconds=min(times[1:]))
+        for taken, times in zip(beside, spent, strict=True)
+    ]
+    return _middle(quiet), found
+
+
+def _middle(taken: Sequence[Staged]) -> Staged:
+    """The middle one of a few turns: a neighbour's rush decides nothing."""
+    return sorted(taken, key=lambda one: one.p99_ms)[len(taken) // 2]
+
+
+def _through(host: Host, events: int, seed: int) -> float:
+    """Seconds until a diary is posted, derived and found."""
+    started = time.perf_counter()
+    _fill(host, events, seed)
+    host.settle()
+    _until(lambda: bool(host.health()["index"]["lag_entries"] == 0))
+    return time.perf_counter() - started
 
 
 def _fill(host: Host, events: int, seed: int) -> None:
@@ -342,15 +367,6 @@ def _fill(host: Host, events: int, seed: int) -> None:
         for at in range(0, events, _BULK):
             body = {"scope": f"{_SCOPE}-{seed}", "items": items[at : at + _BULK]}
             client.post("/v1/experience/bulk", body)
-
-
-def _steady(host: Host, mode: str, seconds: float, backlog: int = 0) -> Staged:
-    """The middle one of a few turns, each beside a backlog: a neighbour's rush decides nothing."""
-    taken = []
-    for turn in range(_TURNS):
-        _fill(host, backlog, seed=3 + turn)
-        taken.append(_captures(host, mode, seconds))
-    return sorted(taken, key=lambda one: one.p99_ms)[_TURNS // 2]
 
 
 def _captures(host: Host, mode: str, seconds: float) -> Staged:
