@@ -60,8 +60,7 @@ def recall(engine: "Engine", caller: Caller, request: RecallRequest) -> Recalled
     kept = _by_key(engine, caller, request)
     if kept is not None:
         return Recalled(kept, is_replay=True)
-    with engine.committer.way.taken():
-        return Recalled(_begin(engine, caller, request, decision).finish())
+    return Recalled(_begin(engine, caller, request, decision).finish())
 
 
 def recall_stream(

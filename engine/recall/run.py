@@ -93,7 +93,11 @@ class Run:
         self._asked = asked(request)
 
     def finish(self) -> Kept:
-        """Everything after the plan."""
+        """Everything after the plan; those who derive give way meanwhile."""
+        with self.engine.committer.way.taken():
+            return self._finish()
+
+    def _finish(self) -> Kept:
         found = self._find()
         shown = self._shown(found)
         selection = self._select(shown)
