@@ -335,7 +335,6 @@ class Daemon:
                 _feed(batch, folded.steps)
             fresh = [step for step in folded.steps if step.offset > announced]
             # Captures wait for the order: it is held for what needs it and not for the rows.
-            self._courtesy.give_way()
             with self._lifecycle.order:
                 waiting = self.announcer.told(batch, fresh) if fresh else None
                 token = self._lifecycle.seal(batch)

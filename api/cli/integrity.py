@@ -75,21 +75,22 @@ def mend_command(cut: bool, data: Path | None, as_json: bool) -> None:
     what was acknowledged in the last second would be cut off unnoticed, older entries are missed
     by their signed anchors. Copy the data directory first.
     """
-    with readable_errors(), progress_bars() as progress:
+    with readable_errors():
         settings = load_settings(flags={"data": data})
         found = mend(settings, cut=cut)
-        report = verify(settings, progress) if cut else None
+    done = "cut off" if cut else "would be cut off with --cut"
+    lines = [f"{escape(t.file)}: {t.bytes:,} bytes from {t.offset:,} on {done}" for t in found]
     if as_json:
         click.echo(msgspec.json.encode(found))
-    for tail in [] if as_json else found:
-        done = "cut off" if cut else "would be cut off with --cut"
-        OUT.print(f"{escape(tail.file)}: {tail.bytes:,} bytes from {tail.offset:,} on {done}")
-    if as_json:
-        return
-    if not found:
-        OUT.print("[green]nothing to mend[/green]: every log ends in a whole record")
-    if report is not None:
-        _print_report(report)
+    else:
+        whole = "[green]nothing to mend[/green]: every log ends in a whole record"
+        OUT.print("\n".join(lines) or whole)
+    if cut:
+        # After that was said: what is left may not hold, and then it must be known what was cut.
+        with readable_errors(), progress_bars() as progress:
+            report = verify(settings, progress)
+        if not as_json:
+            _print_report(report)
 
 
 @click.command("backup", epilog=examples("strata backup /backups/monday --data /var/lib/strata"))

@@ -112,3 +112,29 @@ def test_power_cut_with_buffered_durability(tmp_path: Path, shim: Path, trial):
     trial.say(cuts=number, acked=acked, lost=lost)
 
     assert lost, "nothing was lost without fsync: the simulation is blind"
+
+
+def test_garbage_in_the_place_of_a_record(tmp_path: Path):
+    """It is refused with the way on; cut off, all that was acknowledged is there."""
+    data = tmp_path / "data"
+    code, _, error = strata("remember", "--data", data, "The power went on Tuesday")
+    assert 0 == code, error
+    log = max((data / "store").glob("*.log"))
+    before = log.read_bytes()
+    length, full = 300, 1
+    header = b"\0" * 4 + length.to_bytes(2, "little") + bytes([full])
+    log.write_bytes(before + header + b"\xa5" * length)
+
+    code, _, error = strata("verify", "--data", data)
+    assert 1 == code
+    assert "strata mend" in error
+    code, shown, error = strata("mend", "--json", "--data", data)
+    assert 0 == code, error
+    tail = {"file": str(log), "offset": len(before), "bytes": len(header) + length}
+    assert [tail] == json.loads(shown)
+    assert log.read_bytes() != before
+    code, said, error = strata("mend", "--cut", "--data", data)
+    assert 0 == code, error
+    assert "cut off" in said
+    assert log.read_bytes() == before
+    assert 1 == verified_entries(data)

@@ -159,9 +159,8 @@ def test_many_writers_at_once(disk, syncer):
     assert disk.count <= 50
 
 
-def test_who_has_patience_is_served_by_another():
-    """An announcement need not ask the disk when a capture does so anyway."""
-    disk = Disk()
+def patient_and_hasty(disk):
+    """One that waits for another's sync, and then another."""
     syncer = Syncer(disk.sync)
     turn = syncer._turn = Turn()
     patient = Writer(disk, syncer, PATIENCE_S)
@@ -169,6 +168,13 @@ def test_who_has_patience_is_served_by_another():
     hasty = Writer(disk, syncer)
     assert disk.began.acquire(timeout=PATIENCE_S)
     disk.allowed.release()
+    return patient, hasty
+
+
+def test_who_has_patience_is_served_by_another():
+    """An announcement need not ask the disk when a capture does so anyway."""
+    disk = Disk()
+    patient, hasty = patient_and_hasty(disk)
 
     assert hasty.finished()
     assert patient.finished()
@@ -188,14 +194,8 @@ def test_patience_ends():
 def test_the_patient_hear_that_the_disk_failed():
     """A sync that failed was not theirs alone: nothing is announced."""
     disk = Disk()
-    syncer = Syncer(disk.sync)
-    turn = syncer._turn = Turn()
-    patient = Writer(disk, syncer, PATIENCE_S)
-    assert turn.queued.acquire(timeout=PATIENCE_S)
     disk.error = OSError("gone")
-    hasty = Writer(disk, syncer)
-    assert disk.began.acquire(timeout=PATIENCE_S)
-    disk.allowed.release()
+    patient, hasty = patient_and_hasty(disk)
 
     assert not hasty.finished()
     assert not patient.finished()
