@@ -89,12 +89,12 @@ def main(  # noqa: PLR0917 - a parameter an option, by name
             continue
         surroundings = Surroundings(command)
         found = _measured(benchmark, seconds)
-        keep(benchmark.NAME, found)
         section = benchmark.section(found, surroundings.facts())
+        keep(section.name, found)
         show(_OUT, section)
         if not quick and not ((sample or only) and benchmark is quality):
             save(section)
-            benchmark.draw(found, PLOTS / f"{benchmark.NAME}.png")
+            benchmark.draw(found, PLOTS / f"{section.name}.png")
 
 
 def _measured(benchmark: ModuleType, seconds: float) -> object:

@@ -1,7 +1,8 @@
 """Does recall find the right things?  Corpora replayed and every question asked, over HTTP.
 
 No language model anywhere: a question is answered well when its evidence is ranked high. Plain BM25
-and vectors alone are ranked beside it in the same run.
+and vectors alone are ranked beside it in the same run. With `CORTEX_EMBEDDER=onnx` in the
+environment the extra model is measured, against bars of its own, on a page of its own.
 """
 
 import hashlib
@@ -59,6 +60,11 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     extractor: str
     documents: int
     config: str
+
+    @property
+    def is_extra(self) -> bool:
+        """Whether the vectors are those of the extra [onnx]."""
+        return self.embedder.startswith("bge-")
 
 
 sample: int | None = None
@@ -236,6 +242,7 @@ def _keep_ranked(ran: Ran) -> None:
 
 # ── reporting ────────────────────────────────────────────────────────────────────────────────
 
+_WITH_EXTRA = ", with the extra embedder"
 _BARS: tuple[tuple[str, str | None, str, float, float], ...] = (
     ("locomo", None, "any@5", 78, 81),
     ("locomo", None, "any@10", 86, 88.5),
@@ -259,8 +266,8 @@ def absent() -> str | None:
 def section(found: Found, facts: Sequence[str]) -> Section:
     """The page of RESULTS.md."""
     return Section(
-        name=NAME,
-        question="Does recall find the right things?",
+        name=f"{NAME}_onnx" if found.is_extra else NAME,
+        question=f"Does recall find the right things{_WITH_EXTRA * found.is_extra}?",
         facts=[
             *facts,
             f"embedder {found.embedder}, extractor {found.extractor}",
@@ -290,11 +297,10 @@ def _fact(run: Ran) -> str:
 def _goals(found: Found) -> list[Goal]:
     runs = {run.corpus: run for run in found.runs}
     goals = []
-    is_extra = found.embedder.startswith("bge-")
     for corpus, category, measure_name, usual, better in _BARS:
         if corpus not in runs:
             continue
-        bar = better if is_extra else usual
+        bar = better if found.is_extra else usual
         answers = runs[corpus].answers["recall"]
         kept = [one for one in answers if category in (None, one.category)]
         value = judge(kept)[measure_name]
@@ -378,7 +384,10 @@ def draw(found: Found, path: Path) -> None:
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
     names = ("any@5", "any@10", "all@10", "all@20", "session all@5")
-    figure, axes = plt.subplots(1, len(found.runs), figsize=(12, 4), layout="constrained")
+    figure, grid = plt.subplots(
+        1, len(found.runs), figsize=(12, 4), layout="constrained", squeeze=False
+    )
+    axes = grid[0]
     for axis, run in zip(axes, found.runs, strict=True):
         for at, method in enumerate(METHODS):
             judged = judge(run.answers[method])

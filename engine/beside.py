@@ -8,8 +8,6 @@ along, and what it had is folded again (ADR 0037).
 """
 
 import contextlib
-import fcntl
-import gc
 import os
 import signal
 import subprocess
@@ -27,6 +25,8 @@ import msgspec
 
 from engine.clock import Clock
 from engine.folding import fold_entry
+from engine.pipes import receive, send, start_module
+from engine.reading import NICER, read_findings, rest_seldom
 from engine.rows import Ask, Folded, Step
 from engine.state.kv import KV
 from engine.state.rows import Packed
@@ -36,17 +36,12 @@ from projectors import STAGES
 from projectors.base import Projector, Stage
 from projectors.fold import ProjectorFailed, Skips
 from projectors.overlay import Overlay
+from projectors.text import Extraction, was_read
 from schemas import limits
 from schemas.entry import Entry
 
-_NICER: Final = 5
-"""Whoever posts or asks is waiting for the server, and nobody for this process."""
-_PIPE_BYTES: Final = 1024 * 1024
 _HELLO: Final = b"ready"
-_STARTED: Final = "import sys; from engine.beside import main; main(sys.argv[1:])"
-"""Not `-m`, which runs sources only: this module may be a compiled one (ADR 0040)."""
 _GONE: Final = b""
-_GC_YOUNG: Final = 10_000
 
 
 class Gone(Exception):
@@ -105,16 +100,22 @@ class Folder(Protocol):
         """End it; it has nothing to lose."""
 
 
+class Start(Protocol):
+    """Starts one that folds into a generation of the unit's rows, perhaps with one that reads."""
+
+    def __call__(self, generation: int, *, is_read_first: bool) -> Folder:
+        """Raises OSError."""
+        ...
+
+
 class Beside:
     """Has the backlog of a unit folded by another process, a few batches ahead."""
 
     worth_entries = limits.FOLD_BESIDE_ENTRIES
     batch_entries = limits.FOLD_ENTRIES
+    again_entries = limits.FOLD_AGAIN_ENTRIES
 
-    def __init__(
-        self, unit: Unit, start: Callable[[int], Folder], source: Source, clock: Clock
-    ) -> None:
-        """`start` starts one that folds into a generation of the unit's rows."""
+    def __init__(self, unit: Unit, start: Start, source: Source, clock: Clock) -> None:
         self._unit = unit
         self._start = start
         self._source = source
@@ -202,7 +203,9 @@ class Beside:
                 return None
             self.close()
             try:
-                self._process = process = self._start(unit.target)
+                # A log that is folded again is long: it is worth somebody who reads it.
+                is_read_first = stretch.again_until > stretch.cursor
+                self._process = process = self._start(unit.target, is_read_first=is_read_first)
             except OSError as error:
                 self._lose(error)
                 return None
@@ -219,7 +222,7 @@ class Beside:
             self.discard()
         is_afresh = not self._next
         start = self._next or stretch.cursor + 1
-        most = limits.WAITED_FOR_ENTRIES if stretch.is_busy else self.batch_entries
+        most = self._most(stretch)
         while len(self._asked) < limits.FOLD_BATCHES_AHEAD and start <= stretch.head:
             entries = self._source(start, min(most, stretch.head - start + 1))
             if not entries:
@@ -236,6 +239,12 @@ class Beside:
             self._next = start = last + 1
             is_afresh = False
 
+    def _most(self, stretch: Stretch) -> int:
+        """Entries of a batch: few while others post, many where nobody waits to hear of them."""
+        if stretch.is_busy:
+            return limits.WAITED_FOR_ENTRIES
+        return self.again_entries if stretch.again_until > stretch.cursor else self.batch_entries
+
     def _lose(self, error: BaseException) -> None:
         """A process that died is replaced when there is more to fold.
 
@@ -251,28 +260,24 @@ class Beside:
             self.failure = f"folding beside the server stopped: {error!r}"
 
 
-def _same_code() -> dict[str, str]:
-    """An environment in which the very modules of this process are found, compiled or not."""
-    ours = str(Path(__file__).parent.parent)
-    others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (ours, *others)))}
-
-
 class Process:
-    """Folds in a process of its own, which reads the store beside its owner."""
+    """Folds in a process of its own, which reads the store beside its owner.
 
-    def __init__(self, store: Path, generation: int) -> None:
+    What is `read_first` goes through another, which reads the words, on its way there.
+    """
+
+    def __init__(self, store: Path, generation: int, *, is_read_first: bool) -> None:
         self._store = store
-        # A command of its own and not a fork: that would take the locks of other threads along.
-        command = [sys.executable, "-P", "-c", _STARTED, str(store), str(generation)]
-        self._process = subprocess.Popen(  # noqa: S603 - our own module, by our own interpreter
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_same_code()
-        )
+        self._reader = start_module("engine.reading") if is_read_first else None
+        arguments = [str(store), str(generation), *(["read"] if is_read_first else [])]
+        before = subprocess.PIPE if self._reader is None else _out_of(self._reader)
+        self._process = start_module("engine.beside", arguments, before)
+        if self._reader is not None:
+            _out_of(self._reader).close()  # it is the other's now: who is left behind must notice
+        self._into = (self._reader or self._process).stdin
         self._waiting: deque[Future[bytes]] = deque()
         self.is_ready = False
         self.has_ended = False
-        _widen(self._process.stdin)
-        _widen(self._process.stdout)
         self._collecting = threading.Thread(target=self._collect, name="fold", daemon=True)
         self._collecting.start()
 
@@ -280,16 +285,16 @@ class Process:
         """Hand it over; what comes back is the future's."""
         answer: Future[bytes] = Future()
         self._waiting.append(answer)
-        assert self._process.stdin is not None
-        _send(self._process.stdin, message)
+        assert self._into is not None
+        send(self._into, message)
         return answer
 
     def _collect(self) -> None:
         """Nobody writes while nobody reads: so answers are taken in a thread of their own."""
-        assert self._process.stdout is not None
+        answers = _out_of(self._process)
         with contextlib.suppress(OSError, ValueError, IndexError, InvalidStateError):
-            self.is_ready = _receive(self._process.stdout) == _HELLO
-            while (message := _receive(self._process.stdout)) is not None:
+            self.is_ready = receive(answers) == _HELLO
+            while (message := receive(answers)) is not None:
                 self._waiting.popleft().set_result(message)
         self.has_ended = True
         while self._waiting:
@@ -297,37 +302,20 @@ class Process:
 
     def close(self) -> None:
         """End it."""
-        self._process.kill()
-        self._process.wait()
+        for process in filter(None, (self._reader, self._process)):
+            process.kill()
+            process.wait()
         self._collecting.join()
         clear_scratch(self._store, self._process.pid)
-        for pipe in (self._process.stdin, self._process.stdout):
+        for pipe in (self._into, self._process.stdout):
             assert pipe is not None
             with contextlib.suppress(OSError):  # what was still to be sent has nowhere to go
                 pipe.close()
 
 
-def _widen(pipe: IO[bytes] | None) -> None:
-    """Room for what goes either way, where the system gives it: then nobody waits to hand over."""
-    wider = getattr(fcntl, "F_SETPIPE_SZ", None)
-    if pipe is not None and wider is not None:
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(pipe, wider, _PIPE_BYTES)
-
-
-def _send(pipe: IO[bytes], message: bytes) -> None:
-    pipe.write(len(message).to_bytes(8, "big"))
-    pipe.write(message)
-    pipe.flush()
-
-
-def _receive(pipe: IO[bytes]) -> bytes | None:
-    """The next message; None at the end."""
-    size = pipe.read(8)
-    if len(size) < 8:
-        return None
-    message = pipe.read(int.from_bytes(size, "big"))
-    return message if len(message) == int.from_bytes(size, "big") else None
+def _out_of(process: "subprocess.Popen[bytes]") -> IO[bytes]:
+    assert process.stdout is not None
+    return process.stdout
 
 
 # ── in the other process ─────────────────────────────────────────────────────────────────────
@@ -391,11 +379,12 @@ class Desk:
         self._sight: Sight | None = None
         self._has_failed = False
 
-    def answer(self, message: bytes) -> bytes:
-        """What an ask leaves, both as they travel."""
-        return _encode(self._answer(_read_ask(message)))
+    def answer(self, message: bytes, findings: bytes | None = None) -> bytes:
+        """What an ask leaves, both as they travel; with what its words say, when they were read."""
+        read = () if findings is None else read_findings(findings)
+        return _encode(self._answer(_read_ask(message), read))
 
-    def _answer(self, ask: Ask) -> Folded:
+    def _answer(self, ask: Ask, read: Sequence[Extraction | None]) -> Folded:
         """What the entries leave; nothing after one that failed, until it is asked afresh."""
         if ask.is_afresh:
             self.close()
@@ -404,15 +393,18 @@ class Desk:
         if self._has_failed or self._sight is None:
             return Folded([], [], is_whole=False)
         overlay = Overlay(self._sight.rows)
-        steps = self._fold(ask, overlay)
+        steps = self._fold(ask, read, overlay)
         rows = packed(overlay.pending)
         self._sight.keep(rows, overlay.pending)
         return Folded(rows, steps, is_whole=not self._has_failed)
 
-    def _fold(self, ask: Ask, overlay: Overlay) -> list[Step]:
+    def _fold(self, ask: Ask, read: Sequence[Extraction | None], overlay: Overlay) -> list[Step]:
         steps: list[Step] = []
         skips, indexed, is_again = frozenset(ask.skips), ask.is_indexed, ask.is_again
-        for entry in ask.entries:
+        for at, entry in enumerate(ask.entries):
+            found = read[at] if read else None
+            if found is not None:
+                was_read(entry, found)
             try:
                 step = fold_entry(
                     entry, self._stages, overlay, skips, indexed=indexed, is_again=is_again
@@ -438,22 +430,22 @@ def look(store: Path, generation: int) -> Sight:
     return Sight(*open_beside(store, families), projectors, generation)
 
 
-def serve(store: Path, generation: int) -> None:
-    """Fold until the server hangs up."""
+def serve(store: Path, generation: int, *, is_read: bool) -> None:
+    """Fold until the server hangs up; what each ask says follows it, when another has read it."""
     desk = Desk(STAGES, partial(look, store, generation))
     pipe_in, pipe_out = sys.stdin.buffer, sys.stdout.buffer
-    _send(pipe_out, _HELLO)
-    while (message := _receive(pipe_in)) is not None:
-        _send(pipe_out, desk.answer(message))
+    send(pipe_out, _HELLO)
+    while (message := receive(pipe_in)) is not None:
+        findings = receive(pipe_in) if is_read else None
+        if is_read and findings is None:
+            return
+        send(pipe_out, desk.answer(message, findings))
 
 
 def main(arguments: Sequence[str]) -> None:
-    """What the server starts: the store and the generation that it is to fold into."""
+    """What the server starts: the store, the generation to fold into, whether words were read."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
-    # Nearly all it makes lives for one batch: looking for cycles as often as Python does by itself
-    # takes a tenth of the time.
-    gc.freeze()
-    gc.set_threshold(_GC_YOUNG, 20, 20)
-    os.nice(_NICER)
+    rest_seldom()
+    os.nice(NICER)
     with contextlib.suppress(BrokenPipeError):
-        serve(Path(arguments[0]), int(arguments[1]))
+        serve(Path(arguments[0]), int(arguments[1]), is_read="read" in arguments[2:])

@@ -262,6 +262,10 @@ FOLD_BATCHES_AHEAD: Final = 4
 """Entries handed over at a time, and how often before the first is written: both sides have
 something to do, and a cancellation throws little away."""
 
+FOLD_AGAIN_ENTRIES: Final = 256
+"""The same in a rebuild, where nobody waits to hear of an entry: a row that many of them change is
+written once, and a batch still takes a tenth of a second."""
+
 WAITED_FOR_ENTRIES: Final = 16
 """Entries of a batch while others post: writing it holds the interpreter, a millisecond then."""
 

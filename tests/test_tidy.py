@@ -26,6 +26,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "engine/jobs.py": "the job's own row says what went wrong, and a metric counts it",
     "engine/work/worker.py": "the owner is told, counts it, and shows it when it has had enough",
     "engine/commit.py": "a bug in one proposal fails that caller with INTERNAL, not the batch",
+    "engine/reading.py": "the entry is read again where it is folded, fails there and is parked",
     "projectors/fold.py": "becomes ProjectorFailed with the entry named; the daemon parks it",
 }
 """Who may catch everything: path → why, and how it becomes visible. An unused line is an error."""

@@ -27,7 +27,7 @@ from schemas.envelope import (
     TripleContent,
 )
 
-__all__ = ["Candidate", "Extraction", "Mention", "Passage", "Value", "extract"]
+__all__ = ["Candidate", "Extraction", "Mention", "Passage", "Value", "extract", "was_read"]
 
 _NOTHING: Final = Extraction()
 _last: tuple[Entry | None, Extraction] = (None, _NOTHING)
@@ -41,6 +41,12 @@ def extract(entry: Entry) -> Extraction:
         found = _extract(entry)
         _last = (entry, found)
     return found
+
+
+def was_read(entry: Entry, found: Extraction) -> None:
+    """This is what an entry says: `extract` of it, by another process of the same code."""
+    global _last  # noqa: PLW0603 - as above
+    _last = (entry, found)
 
 
 def _extract(entry: Entry) -> Extraction:

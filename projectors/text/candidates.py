@@ -1,4 +1,7 @@
-"""What may a text be found to say?  Candidates: assertions not yet resolved to entities."""
+"""What may a text be found to say?  Candidates: assertions not yet resolved to entities.
+
+They are handed on, at times to another process, and never kept.
+"""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -9,7 +12,7 @@ Cardinality = Literal["single", "multi"]
 Kind = Literal["state", "event", "preference", "plan", "possession", "relation", "quantity"]
 
 
-class Mention(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Mention(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True, tag=True):
     """Words that name something. `actor` is set when they mean a known actor: I, my, the user.
 
     `ref` is set when they name a record by its id: `ent_…` or `concept_…`.
@@ -21,14 +24,14 @@ class Mention(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ref: str | None = None
 
 
-class Value(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Value(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True, tag=True):
     """A literal: a number, a date, a truth, a phrase."""
 
     datatype: Literal["string", "integer", "number", "boolean", "date", "duration", "money", "json"]
     value: Any
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+class Candidate(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """One assertion found in a text.
 
     `valid_from` None means from `observed_at` on. `ends` says that the state is over ("no longer",
@@ -52,7 +55,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     source: Mention | None = None
 
 
-class Passage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Passage(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     """A piece of a long text that can be found and quoted by itself."""
 
     start: int
@@ -60,7 +63,7 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     text: str
 
 
-class Extraction(msgspec.Struct, frozen=True, kw_only=True):
+class Extraction(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """All that one text says."""
 
     candidates: tuple[Candidate, ...] = ()

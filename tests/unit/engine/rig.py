@@ -252,11 +252,12 @@ class Site:
         engine, stages = self.engine, self.projection.stages
         beside = Beside(
             engine.staged,
-            lambda generation: Inside(engine.staged, generation, stages),
+            lambda generation, is_read_first: Inside(engine.staged, generation, stages),
             engine.daemon.foldable,
             self.clock,
         )
         beside.worth_entries, beside.batch_entries = 1, batch_entries
+        beside.again_entries = batch_entries
         engine.daemon.beside = beside
         return beside
 

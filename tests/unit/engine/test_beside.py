@@ -53,12 +53,20 @@ async def say(rig, engine, count):
         await rig.post_many(engine, texts[start_at : start_at + 500])
 
 
+def started(engine, tmp_path, *, is_read_first=False):
+    """A process that nobody has asked anything."""
+    store = tmp_path / "data" / "store"
+    return Process(store, engine.staged.target, is_read_first=is_read_first)
+
+
 def one_step(engine):
     """A step, once the process is there: before that everything is folded here, step by step."""
     beside = engine.daemon.beside
     if beside._process is None and beside.failure is None:
         # As a step would; but it does not fold the backlog away before the other is ready.
-        beside._process = beside._start(engine.staged.target)
+        beside._process = beside._start(
+            engine.staged.target, is_read_first=engine.daemon.is_rebuilding
+        )
         beside._generation = engine.staged.target
     while beside._process is not None and not (
         beside._process.is_ready or beside._process.has_ended
@@ -122,8 +130,8 @@ async def test_those_that_keep_dying_are_given_up(rig, tmp_path):
         beside = engine.daemon.beside
         begin = beside._start
 
-        def stillborn(generation):
-            process = begin(generation)
+        def stillborn(generation, *, is_read_first):
+            process = begin(generation, is_read_first=is_read_first)
             process._process.kill()
             return process
 
@@ -146,6 +154,27 @@ async def test_a_rebuild_is_folded_beside(rig, tmp_path):
         await steps(engine)
 
         assert engine.daemon.beside.folded > folded + BACKLOG // 2
+        assert not engine.daemon.is_rebuilding
+        assert rig.replayed(engine, Projection()) == rig.kept(engine)
+
+
+async def test_a_rebuild_is_read_by_a_third_process(rig, tmp_path):
+    """Words are read before their entries are folded; when that one dies both are replaced."""
+    async with on_disk(rig, tmp_path) as engine:
+        beside = engine.daemon.beside
+        beside.again_entries = 16
+        await steps(engine)
+        assert beside._process._reader is None
+        engine.daemon.request_rebuild()
+        while beside._process._reader is None:
+            await steps(engine, 1)
+        await steps(engine, 2)
+        reader = beside._process._reader
+        reader.send_signal(signal.SIGKILL)
+        reader.wait()
+        await steps(engine)
+
+        assert (1, None) == (beside.lost, beside.failure)
         assert not engine.daemon.is_rebuilding
         assert rig.replayed(engine, Projection()) == rig.kept(engine)
 
@@ -175,11 +204,12 @@ async def test_it_lets_deleted_files_go(rig, tmp_path):
         assert rig.replayed(engine, Projection()) == rig.kept(engine)
 
 
-async def test_it_hangs_up_when_the_server_does(rig, tmp_path):
+@pytest.mark.parametrize("is_read_first", [False, True])
+async def test_it_hangs_up_when_the_server_does(rig, tmp_path, is_read_first):
     """A server that is killed leaves no process: the end of its input is the end of it."""
     async with on_disk(rig, tmp_path) as engine:
-        process = Process(tmp_path / "data" / "store", engine.staged.target)
-        process._process.stdin.close()
+        process = started(engine, tmp_path, is_read_first=is_read_first)
+        process._into.close()
 
         assert 0 == process._process.wait(timeout=60)
         process.close()
@@ -188,7 +218,7 @@ async def test_it_hangs_up_when_the_server_does(rig, tmp_path):
 async def test_those_who_wait_for_a_dead_one_are_told(rig, tmp_path):
     """An answer comes or fails; it is never left open."""
     async with on_disk(rig, tmp_path) as engine:
-        process = Process(tmp_path / "data" / "store", engine.staged.target)
+        process = started(engine, tmp_path)
         process._process.kill()
         with pytest.raises((Gone, OSError)):
             for _ in range(2):
