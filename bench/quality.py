@@ -22,7 +22,7 @@ from bench.figures import Spread, spread
 from bench.host import GROUPED, OUT, Host
 from bench.judge import MEASURES, SESSION_MEASURES, Answered, Judged, by_category, judge
 from bench.report import Goal, Grid, Section
-from engine.recall.rank import WEIGHTS
+from engine.recall.rank import IN_CONTEXT, WEIGHTS
 
 NAME = "quality"
 STEPS = 3 * 3
@@ -88,7 +88,7 @@ def measure(seconds: float, say: Callable[[str], None]) -> Found:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     embedder = str(health["embedder"])
-    told = f"{WEIGHTS}|{embedder}|{health['extractor']}|{[run.digest for run in runs]}"
+    told = f"{WEIGHTS}|{IN_CONTEXT}|{embedder}|{health['extractor']}|{[run.digest for run in runs]}"
     return Found(
         runs=runs,
         embedder=embedder,

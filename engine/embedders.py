@@ -46,6 +46,8 @@ _NO_TOKENS: Final[Ids] = np.empty(0, np.int32)
 class StaticEmbedder:
     """The mean of a text's token vectors, from the files of the package wordllama (ADR 0020)."""
 
+    reads_context = False
+
     def __init__(self, folder: Path) -> None:
         # Tokenising is quick, and the second core is for whoever serves requests.
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -156,6 +158,8 @@ class OnnxEmbedder:
     models' cosines: together they find more than either does (bench/quality).
     """
 
+    reads_context = True
+
     def __init__(self, folder: Path, static: StaticEmbedder) -> None:
         try:
             import onnxruntime  # noqa: PLC0415  # the extra is loaded when it is asked for
@@ -240,6 +244,8 @@ class _Embeddings(msgspec.Struct):
 class HttpEmbedder:
     """Any endpoint that speaks `POST …/embeddings`: OpenAI, Ollama, vLLM, LM Studio."""
 
+    reads_context = True
+
     def __init__(self, url: str, model: str, key: str | None, fallback: Embedder) -> None:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._client = httpx.Client(headers=headers, timeout=limits.EMBED_S_MAX)
@@ -308,6 +314,7 @@ class HashingEmbedder:
 
     name = "hashing-256"
     dimensions = _HASHED
+    reads_context = False
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Each word adds or takes one at its place."""

@@ -125,6 +125,7 @@ _EXPECTED: Final[Sequence[tuple[re.Pattern[str], frozenset[str]]]] = (
 )
 _CAPITALISED: Final = re.compile(r"\b[^\W\d_a-z][^\W\d_]+\b")
 _NAMES_MAX: Final = 4
+_UNTIL_NOW: Final = re.compile(r"\b(?:past|last)\b", re.IGNORECASE)
 _YEARS_BACK: Final = 10
 
 
@@ -194,6 +195,8 @@ def spans_of(text: str, now: datetime) -> tuple[Span, ...]:
     found: list[Span] = []
     for phrase in dates.find(text, now):
         start, end = phrase.interval.start, phrase.interval.end
+        if end is None and _UNTIL_NOW.search(text, phrase.first, phrase.last):
+            end = now
         if start is None or end is None:
             continue
         is_yearly = _MONTH.match(text[phrase.first : phrase.last].strip()) is not None

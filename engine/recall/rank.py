@@ -32,6 +32,7 @@ class Weights:
     meaning: float = 0.1
     meaning_beside: tuple[float, float, float, float] = (0.0, 0.1, 0.1, 0.0)
     exchange: float = 0.6
+    exchange_session: float = 0.0
     late: float = 0.2
     late_around: float = 0.5
     lent: float = 0.05
@@ -46,6 +47,17 @@ class Weights:
 
 WEIGHTS: Final = Weights()
 """Chosen by cross-validation over conversations; they are round because they are not delicate."""
+
+IN_CONTEXT: Final = Weights(
+    exchange=0.8,
+    exchange_session=0.2,
+    late=0.1,
+    late_around=0.4,
+    words_session=0.2,
+    expected=1.0,
+)
+"""The same with vectors of a model that reads words in their context: they say more, and words
+that are matched one by one less (ADR 0043)."""
 
 AROUND: Final[Sequence[float]] = (0.7, 0.9, 0.8, 0.6)
 """How much of a neighbour's match of a word counts as one's own, side by side."""
@@ -119,7 +131,8 @@ def _derived(pool: Pool, weights: Weights) -> dict[str, Floats]:
     """What was derived stands by itself: the weight of what is around goes to the sentence."""
     total = _Sum()
     total.add("words", weights.words + weights.words_session, pool.channels["words"])
-    total.add("meaning", weights.meaning + weights.exchange, pool.channels["meaning"])
+    meaning = weights.meaning + weights.exchange + weights.exchange_session
+    total.add("meaning", meaning, pool.channels["meaning"])
     if pool.matches.shape[1]:
         total.add("late", weights.late + weights.late_around, _met(pool.matches, pool))
     return total.parts()
@@ -142,7 +155,10 @@ def _told(pool: Pool, weights: Weights) -> dict[str, Floats]:
             for weight, column in shares:
                 total.add(f"{name}_beside", weight, column)
     total.add("words_session", weights.words_session, sessions.best(pool.channels["words"]))
-    total.add("exchange", weights.exchange, pool.channels["exchange"])
+    exchange = pool.channels["exchange"]
+    total.add("exchange", weights.exchange, exchange)
+    if weights.exchange_session:
+        total.add("exchange_session", weights.exchange_session, sessions.best(exchange))
     total.add("lent", weights.lent, pool.channels["lent"])
     parts = total.parts()
     return parts | _late(pool, beside, sessions, weights) if pool.matches.shape[1] else parts

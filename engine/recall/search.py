@@ -8,7 +8,7 @@ from engine.layers.naming import actor_called
 from engine.recall.candidates import Candidates, Question, Reach, Sources, Window
 from engine.recall.gather import gather
 from engine.recall.load import events_behind
-from engine.recall.rank import rank
+from engine.recall.rank import IN_CONTEXT, WEIGHTS, rank
 from engine.recall.recent import newest
 from engine.recall.shapes import Ranked
 from engine.state.index import Block, Layer
@@ -81,4 +81,4 @@ class Search:
 
     def rank(self, candidates: Candidates) -> Mapping[Layer, Sequence[Ranked]]:
         """The candidates of each layer, best first."""
-        return rank(candidates)
+        return rank(candidates, IN_CONTEXT if self.embedder.reads_context else WEIGHTS)

@@ -135,6 +135,8 @@ class Embedder(Protocol):
 
     name: str
     dimensions: int
+    reads_context: bool
+    """Whether what a word adds depends on the words around it: such vectors count for more."""
 
     def embed(self, texts: Sequence[str]) -> Any:
         """float32[n, d], unit length; zeros for a text without words."""

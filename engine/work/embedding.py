@@ -29,6 +29,7 @@ class SharedEmbedder:
         self._own = own
         self._board = board
         self.name = own.name
+        self.reads_context = own.reads_context
 
     @property
     def dimensions(self) -> int:

@@ -53,4 +53,4 @@ def fold(entry: Entry, extraction: Extraction, view: View) -> Iterable[Change]:
     return sheet.changes(entry.offset)
 
 
-FACTS = Projector(name="facts", version=2, tables=TABLES, project=project)
+FACTS = Projector(name="facts", version=3, tables=TABLES, project=project)

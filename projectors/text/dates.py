@@ -178,6 +178,8 @@ _SHORT_DAY: Final = "mon|tues?|wed|thurs?|thu|fri|sat|sun"
 _SEASON: Final = "|".join(_SEASONS)
 _UNIT: Final = "minute|hour|day|weekend|week|fortnight|month|quarter|year|decade"
 _UNIT_NAMES: Final = frozenset(_UNIT.split("|"))
+_LENGTH: Final = "week|fortnight|month|quarter|year|decade"
+"""What may be a length that ends now: the past month, the last month; last month is another."""
 _COUNT: Final = (
     r"\d{1,4}|an?(?:\ couple(?:\ of)?|\ few)?|couple(?:\ of)?|few|several|one|two|three|four|five"
     r"|six|seven|eight|nine|ten|eleven|twelve"
@@ -203,7 +205,8 @@ _PHRASE: Final = re.compile(
         |tonight|last\ night|this\ (?:morning|afternoon|evening)|the\ other\ (?:day|week))
     | (?:the\ )?(?P<ago>{_ABOUT}(?:{_COUNT})\ (?:{_UNIT})s?\ (?:ago|back|earlier))
     | (?P<hence>(?:{_COUNT})\ (?:{_UNIT})s?(?:['’]s?\ time|\ from\ now))
-    | (?:the\ )?(?P<past>(?:past|last)\ (?:{_COUNT})\ (?:{_UNIT})s)
+    | (?:the\ )?(?P<past>(?:past|last)\ (?:{_COUNT})\ (?:{_UNIT})s
+        |(?:past|(?<=the\ )last)\ (?:{_LENGTH})(?!\ of\b))
     | (?P<span>{_ABOUT}(?:{_COUNT})\ (?:{_UNIT})s?)(?:\ now)?
     | (?:the\ )?(?P<rel>(?:earlier\ |later\ )?
         (?:last|this|next|past|coming|upcoming|previous|following)

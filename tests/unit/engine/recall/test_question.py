@@ -189,6 +189,15 @@ def test_dates_are_periods():
     assert [(day(2025, 5, 1), day(2025, 6, 1))] == list(ask("Who came in May 2025?").spans)
 
 
+@pytest.mark.parametrize(
+    "text", ["What did I buy in the past month?", "What did I buy over the last month?"]
+)
+def test_a_length_that_ends_now_is_a_period(text):
+    """The past month and the last month end now; last month ended with the month."""
+    assert [(day(2026, 5, 15), NOW_US)] == list(ask(text).spans)
+    assert [(day(2026, 5, 1), day(2026, 6, 1))] == list(ask("What did I buy last month?").spans)
+
+
 def test_a_month_without_a_year_is_that_month_of_any_year():
     """Nobody says which May they mean, and the log may be older than the last one."""
     spans = ask("Who came in May?").spans

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.recall.rank import rank
+from engine.recall.rank import IN_CONTEXT, rank
 
 SMALL_TALK = [
     "Hey, good to see you again!",
@@ -213,6 +213,18 @@ def test_what_a_feature_added_is_told(pair):
 
     assert totals == sorted(totals, reverse=True)
     assert {"words", "meaning", "late", "speaker", "length"} <= set(ranked[0].parts)
+
+
+def test_a_model_that_reads_context_counts_for_more(pair):
+    """What was meant weighs more then, words that are met one by one less; sessions lend by it."""
+    candidates = pair.gather("What did Ann paint?")
+    usual, better = (rank(candidates, *some)["events"][0] for some in ((), (IN_CONTEXT,)))
+
+    assert usual.raw == better.raw
+    assert abs(better.parts["exchange"]) > abs(usual.parts["exchange"])
+    assert abs(better.parts["late_around"]) < abs(usual.parts["late_around"])
+    assert "exchange_session" not in usual.parts
+    assert better.parts["exchange_session"] > 0
 
 
 @settings(max_examples=40, deadline=None)
