@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -86,6 +87,39 @@ def test_both_come_from_the_checkout_in_one_call(name):
     assert re.search(r"pip (install|wheel) .*\./sdk ", text)
 
 
+def interpreter(**environment):
+    """What `scripts/interpreter` says, in an environment of these variables."""
+    told = {"PATH": os.environ["PATH"]} | environment
+    command = [str(ROOT / "scripts" / "interpreter")]
+    return subprocess.run(command, env=told, capture_output=True, text=True, check=False)
+
+
+def test_the_interpreter_that_is_named_is_taken():
+    """Whoever sets PYTHON means it."""
+    assert sys.executable == interpreter(PYTHON=sys.executable).stdout.strip()
+
+
+def test_an_interpreter_that_does_not_work_is_passed_over(tmp_path):
+    """The first on the PATH may be a stub, or too old."""
+    stub = tmp_path / "python3"
+    stub.write_text("#!/bin/sh\nexit 127\n")
+    stub.chmod(0o755)
+    path = os.pathsep.join([str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"]])
+    chosen = interpreter(PATH=path).stdout.strip()
+    version = subprocess.run([chosen, "-V"], capture_output=True, text=True, check=True).stdout
+
+    assert str(stub) != chosen
+    assert re.match(r"Python 3\.1[1-9]", version)
+
+
+def test_no_interpreter_is_said_so():
+    """What is needed, and how to name it."""
+    found = interpreter(PYTHON="/nowhere/python3")
+
+    assert (1, "") == (found.returncode, found.stdout)
+    assert "Python 3.11 or newer is needed; PYTHON=" in found.stderr
+
+
 def test_command_is_strata():
     """The one command is `strata`, and it lives in api/cli."""
     scripts = importlib.metadata.entry_points(group="console_scripts", name="strata")
@@ -104,7 +138,19 @@ def test_licence_is_apache():
 
 @pytest.mark.parametrize(
     "name",
-    ["setup", "run", "check", "test", "bench", "schemas", "docs", "session", "newcomer", "compile"],
+    [
+        "setup",
+        "run",
+        "check",
+        "test",
+        "bench",
+        "schemas",
+        "docs",
+        "session",
+        "newcomer",
+        "compile",
+        "interpreter",
+    ],
 )
 def test_script_is_ready(name):
     """A script can be started as it is, and stops at the first thing that fails."""
