@@ -270,6 +270,7 @@ def section(found: Found, facts: Sequence[str]) -> Section:
         question=f"Does recall find the right things{_WITH_EXTRA * found.is_extra}?",
         facts=[
             *facts,
+            *(["`CORTEX_EMBEDDER=onnx` in the environment"] if found.is_extra else []),
             f"embedder {found.embedder}, extractor {found.extractor}",
             f"{found.documents:,} documents in the indexes, configuration {found.config}",
             *map(_fact, found.runs),
@@ -366,13 +367,13 @@ def _p95(values: Spread) -> float:
 
 
 def _reading(found: Found) -> str:
-    first = found.runs[0]
+    first, adr = found.runs[0], "0043" if found.is_extra else "0028"
     ours, words, vectors = (judge(first.answers[method])["any@10"] for method in METHODS)
     return (
         f"On {first.corpus} the evidence is among the first ten for {ours:.1f} % of the questions; "
         f"plain BM25 has it for {words:.1f} %, vectors alone for {vectors:.1f} %.\n"
-        "The weights were chosen by cross-validation over conversations (ADR 0028); the other half "
-        "of each corpus was never looked at."
+        f"The weights were chosen by cross-validation over conversations (ADR {adr}); the other "
+        "half of each corpus was never looked at."
     )
 
 
