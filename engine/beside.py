@@ -204,7 +204,7 @@ class Beside:
             self.close()
             try:
                 # A log that is folded again is long: it is worth somebody who reads it.
-                is_read_first = stretch.again_until > stretch.cursor
+                is_read_first = self._is_rebuild(stretch)
                 self._process = process = self._start(unit.target, is_read_first=is_read_first)
             except OSError as error:
                 self._lose(error)
@@ -243,7 +243,12 @@ class Beside:
         """Entries of a batch: few while others post, many where nobody waits to hear of them."""
         if stretch.is_busy:
             return limits.WAITED_FOR_ENTRIES
-        return self.again_entries if stretch.again_until > stretch.cursor else self.batch_entries
+        return self.again_entries if self._is_rebuild(stretch) else self.batch_entries
+
+    def _is_rebuild(self, stretch: Stretch) -> bool:
+        """Whether other rows have what comes next already, be it by projectors of before."""
+        state = self._unit.state
+        return self._unit.target == state.building and stretch.cursor < state.announced
 
     def _lose(self, error: BaseException) -> None:
         """A process that died is replaced when there is more to fold.
@@ -263,7 +268,7 @@ class Beside:
 class Process:
     """Folds in a process of its own, which reads the store beside its owner.
 
-    What is `read_first` goes through another, which reads the words, on its way there.
+    What `is_read_first` goes through another, which reads the words, on its way there.
     """
 
     def __init__(self, store: Path, generation: int, *, is_read_first: bool) -> None:

@@ -256,6 +256,33 @@ async def test_it_goes_when_there_was_nothing_to_fold_for_a_while(rig):
         assert beside._process is None
 
 
+@pytest.mark.parametrize("version, is_read_first", [(1, False), (2, True)])
+async def test_a_new_version_is_a_rebuild_too(rig, version, is_read_first):
+    """Its rows are built beside the old, which nobody waits for; a backlog is not."""
+    async with rig.Site(rig.projection(rig.ledger())) as site:
+        engine = await site.open()
+        await rig.post_many(engine, [f"number {n}" for n in range(20)])
+        if version > 1:
+            await site.settle()
+        await site.stop()
+        engine = await site.open(rig.projection(rig.ledger(version=version)))
+        beside = site.fold_beside(4)
+        beside.again_entries = 10
+        begin, asked = beside._start, []
+
+        def noting(generation, *, is_read_first):
+            asked.append(is_read_first)
+            return begin(generation, is_read_first=is_read_first)
+
+        beside._start = noting
+        await site.step()
+
+        assert [is_read_first] == asked
+        assert (10 if is_read_first else 4) == beside.folded
+        await site.settle()
+        assert rig.replayed(engine, site.projection) == rig.kept(engine)
+
+
 async def test_what_is_cancelled_meanwhile_is_folded_again_without_it(rig):
     """What was folded ahead with the entry is thrown away."""
     async with rig.Site(rig.projection()) as site:
