@@ -231,10 +231,10 @@ class Served:
             self._check_experimental()
         self._charge(caller, limited)
         raw = b""
+        cycle = _cycle_of(scope)
         if endpoint.decoder is not None or endpoint.takes_raw:
             if endpoint.shape is None and not endpoint.takes_raw:
                 check_media_type(headers)
-            cycle = _cycle_of(scope)
             at_hand = None if cycle is None else cycle.body_at_hand()
             if at_hand is not None:
                 raw = _within(at_hand, endpoint.body_max)
@@ -249,6 +249,7 @@ class Served:
             user_agent=headers.get(b"user-agent", b"").decode("latin-1")[:200] or None,
             body=raw,
             headers=scope["headers"],
+            headers_digest=b"" if cycle is None else cycle.headers_digest,
             started_us=started_us,
         )
         caller = msgspec.structs.replace(caller, origin=origin)

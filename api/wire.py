@@ -2,11 +2,13 @@
 
 An answer of known length goes out in one write, without the two messages of ASGI; a connection
 has one timer for its idle time, not one a request; a target asked for lately is not taken apart
-again. Whatever is not like most requests goes uvicorn's own way.
+again, and neither is a head that came before on the same connection, byte for byte: programs send
+the same headers with every request. Whatever is not like most requests goes uvicorn's own way.
 """
 
 import asyncio
 import urllib.parse
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -17,12 +19,26 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from engine.audit import headers_digest
 from schemas import limits
 
 CYCLE: Final = "strata.cycle"
 """The extension of a request's scope that gives a body at hand and takes a whole answer."""
 
 Headers = list[tuple[bytes, bytes]]
+
+_END_OF_HEAD: Final = b"\r\n\r\n"
+_UNUSUAL: Final = frozenset({b"transfer-encoding", b"expect", b"upgrade", b"connection"})
+"""Headers with which a request is no matter of its length alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A request's head as the parser read it: the same bytes are read the same the next time."""
+
+    scope: dict[str, Any]
+    body_bytes: int
+    digest: bytes
 
 
 class Corked:
@@ -69,6 +85,9 @@ class Corked:
 
 class Cycle(RequestResponseCycle):
     """A request and its answer."""
+
+    headers_digest = b""
+    """The hash of its headers for the audit, where they are known from before."""
 
     def body_at_hand(self) -> bytes | None:
         """The body, when all of it has come with its head, as most do; None when to wait for it."""
@@ -118,6 +137,8 @@ class Protocol(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._rest: asyncio.TimerHandle | None = None
         self._answered_s = 0.0
+        self._heads: dict[bytes, Head] = {}
+        self._begun = self._ended = 0
         super().connection_made(cast("asyncio.Transport", self._corked))
         self._mind_the_head()
 
@@ -132,14 +153,57 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """More came. A head that came whole, as nearly all do, costs no timer."""
-        super().data_received(data)
+        begun, before = self._begun, self.cycle
+        if begun != self._ended or (before is not None and not before.response_complete):
+            super().data_received(data)
+        else:
+            end = data.find(_END_OF_HEAD) + len(_END_OF_HEAD)
+            known = self._heads.get(data[:end])
+            if known is not None and end + known.body_bytes == len(data):
+                self._take_known(known, data, end)
+                return
+            super().data_received(data)
+            if self._begun == self._ended == begun + 1:
+                self._keep_head(data, end)
         if self._is_in_head or self._deadline is not None:
             self._mind_the_head()
+
+    def _take_known(self, known: Head, data: bytes, end: int) -> None:
+        """A whole request whose head was read before: the parser need not see it."""
+        scope: Any = known.scope.copy()
+        scope["state"] = self.app_state.copy()
+        cycle = self._begin(scope, is_expecting=False, keep_alive=True)
+        cycle.headers_digest = known.digest
+        cycle.body += memoryview(data)[end:]
+        cycle.more_body = False
+        cycle.message_event.set()
+        self._start_asgi_task(cycle, self.app)
+
+    def _keep_head(self, data: bytes, end: int) -> None:
+        """One request came, whole and by itself: keep its head, unless there is more to it."""
+        cycle, scope = self.cycle, cast("dict[str, Any]", self.scope)
+        if not isinstance(cycle, Cycle) or not cycle.keep_alive or end > limits.HEAD_BYTES_KEPT:
+            return
+        headers: Headers = scope["headers"]
+        named, body_bytes = dict(headers), len(data) - end
+        declared = named.get(b"content-length", b"0")
+        if not _UNUSUAL.isdisjoint(named) or declared != b"%d" % body_bytes:
+            return
+        if len(self._heads) >= limits.HEADS_KEPT_MAX:
+            self._heads.clear()
+        kept = {name: value for name, value in scope.items() if name not in ("state", "extensions")}
+        self._heads[data[:end]] = Head(kept, body_bytes, headers_digest(headers))
 
     def on_message_begin(self) -> None:
         """A request begins."""
         self._is_in_head = True
+        self._begun += 1
         super().on_message_begin()
+
+    def on_message_complete(self) -> None:
+        """A request is whole."""
+        self._ended += 1
+        super().on_message_complete()
 
     def on_headers_complete(self) -> None:
         """Its head is whole; its body has a deadline of its own."""
@@ -153,6 +217,16 @@ class Protocol(HttpToolsProtocol):
         scope["method"] = parser.get_method().decode("ascii")
         scope["path"], scope["raw_path"], scope["query_string"] = _short_target(target)
         before = self.cycle
+        is_expecting, keep_alive = self.expect_100_continue, parser.should_keep_alive()
+        cycle = self._begin(scope, is_expecting=is_expecting, keep_alive=keep_alive)
+        if before is None or before.response_complete:
+            self._start_asgi_task(cycle, self.app)
+        else:
+            # Asked before the answer to the one before: it waits its turn.
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, self.app))
+
+    def _begin(self, scope: Any, *, is_expecting: bool, keep_alive: bool) -> Cycle:
         cycle = self.cycle = Cycle(
             scope=scope,
             transport=self.transport,
@@ -162,17 +236,12 @@ class Protocol(HttpToolsProtocol):
             access_log=False,
             default_headers=self.server_state.default_headers,
             message_event=asyncio.Event(),
-            expect_100_continue=self.expect_100_continue,
-            keep_alive=parser.should_keep_alive(),
+            expect_100_continue=is_expecting,
+            keep_alive=keep_alive,
             on_response=self.on_response_complete,
         )
         scope["extensions"] = {CYCLE: cycle}
-        if before is None or before.response_complete:
-            self._start_asgi_task(cycle, self.app)
-        else:
-            # Asked before the answer to the one before: it waits its turn.
-            self.flow.pause_reading()
-            self.pipeline.appendleft((cycle, self.app))
+        return cycle
 
     def on_response_complete(self) -> None:
         """The answer is whole; that to a HEAD has no body to take its head along."""

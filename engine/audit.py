@@ -8,7 +8,7 @@ allowed reads wait here, for less than a second, for a batch to ride on.
 import re
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from itertools import takewhile
 from typing import Final
@@ -43,17 +43,17 @@ _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(AuditNote).decode
 
 
-def peppered(pepper: bytes, content: bytes) -> bytes:
-    """A hash that only who holds the tenant's pepper can compare."""
-    return sha256(pepper + sha256(content).digest()).digest()
+def peppered(pepper: bytes, digest: bytes) -> bytes:
+    """A hash of a hash that only who holds the tenant's pepper can compare."""
+    return sha256(pepper + digest).digest()
 
 
-def _headers(origin: Origin) -> bytes:
-    """The headers as they came, without the credential."""
-    joined = b"\n".join(map(b":".join, origin.headers))
-    if b"authorization:" not in joined:
-        return joined
-    return b"\n".join([b"%b:%b" % pair for pair in origin.headers if pair[0] != b"authorization"])
+def headers_digest(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """The hash of headers as they came, without the credential; nobody's pepper is in it yet."""
+    joined = b"\n".join(map(b":".join, headers))
+    if b"authorization:" in joined:
+        joined = b"\n".join([b"%b:%b" % pair for pair in headers if pair[0] != b"authorization"])
+    return sha256(joined).digest()
 
 
 def quarter_of(instant_us: int) -> int:
@@ -235,8 +235,8 @@ class Trail:
             decision.capability,
             decision.allowed,
             decision.tier,
-            peppered(pepper, origin.body),
-            peppered(pepper, _headers(origin)),
+            peppered(pepper, sha256(origin.body).digest()),
+            peppered(pepper, origin.headers_digest or headers_digest(origin.headers)),
             len(origin.body) if self.stores_body_bytes(caller.tenant) else None,
             about.status,
             about.event,
@@ -393,7 +393,7 @@ class Trail:
     def matches(self, tenant_no: int, note: AuditNote, body: bytes) -> bool:
         """Whether this was the body of the call."""
         pepper = self._vault.tenant(tenant_no).pepper_of(note.pepper_version)
-        return peppered(pepper, body) == note.body_hash
+        return peppered(pepper, sha256(body).digest()) == note.body_hash
 
     # ── keeping ──────────────────────────────────────────────────────────────────────────────
 

@@ -83,7 +83,7 @@ class Note(msgspec.Struct, frozen=True, array_like=True, gc=False):
     payload: dict[str, Any]
 
 
-class CaptureRequest(msgspec.Struct, frozen=True, kw_only=True):
+class CaptureRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One experience, and how far to wait for it."""
 
     envelope: Envelope
@@ -91,7 +91,7 @@ class CaptureRequest(msgspec.Struct, frozen=True, kw_only=True):
     wait_ms: int = limits.WAIT_MS_DEFAULT
 
 
-class BulkCaptureRequest(msgspec.Struct, frozen=True, kw_only=True):
+class BulkCaptureRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Many experiences, and how far to wait for them."""
 
     bulk: BulkRequest
@@ -108,7 +108,7 @@ class Sealed(msgspec.Struct, frozen=True, gc=False):
     body_mac: bytes
 
 
-class Bulk(msgspec.Struct, frozen=True):
+class Bulk(msgspec.Struct, frozen=True, gc=False):
     """A bulk call: its id, and where in the request each envelope stood before it was ordered."""
 
     id: str

@@ -5,7 +5,7 @@ import msgspec
 from schemas.token import Grant
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
+class Origin(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The request as the audit row remembers it (001 §14)."""
 
     request_id: str
@@ -15,12 +15,14 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     user_agent: str | None = None
     body: bytes = b""
     headers: list[tuple[bytes, bytes]] = []
+    headers_digest: bytes = b""
+    """Their hash for the audit row, where it was made before."""
     started_us: int = 0
     recorded: list[str] = []
     """Tenants whose audit has a row of this request already: a verb wrote it with its entries."""
 
 
-class Caller(msgspec.Struct, frozen=True, kw_only=True):
+class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The only identity inside the engine. Made in `api/auth.py`; nothing else reads a header."""
 
     actor: str

@@ -34,7 +34,9 @@ class PutDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     labels: tuple[str, ...] = ()
 
 
-class Experience(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="experience"):
+class Experience(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="experience", gc=False
+):
     """An envelope as it was posted; of a surface, the document whose words it has."""
 
     envelope: Envelope
@@ -346,7 +348,7 @@ KINDS: dict[type[Body], int] = {Experience: 1, Directive: 2, Annotation: 3}
 """The kind as the header keeps it: it stays readable when the payload is erased."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One row of the log. `body` is None when the payload was erased.
 
     `into_scope` is where its records go when that is another scope than its own (001 §3.5.3).

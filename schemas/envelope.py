@@ -1,4 +1,8 @@
-"""What does a client post?  The experience envelope (001 §3.5), closed where the seed closes it."""
+"""What does a client post?  The experience envelope (001 §3.5), closed where the seed closes it.
+
+These are made by the dozen for every experience and hold JSON, which has no cycles: the collector
+need not look at them (`gc=False`).
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -42,7 +46,12 @@ MODALITIES = ("conversation", "document", "tool_result", "observation", "feedbac
 
 
 class Actor(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
 ):
     """Who did it, or who it is about."""
 
@@ -52,7 +61,12 @@ class Actor(
 
 
 class Media(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
 ):
     """A blob uploaded before, referred to by id; hints are kept for later indexes (001 §3.5.4)."""
 
@@ -71,6 +85,7 @@ class Message(
     kw_only=True,
     forbid_unknown_fields=True,
     omit_defaults=True,
+    gc=False,
     tag_field="kind",
     tag="message",
 ):
@@ -87,6 +102,7 @@ class PlainText(
     kw_only=True,
     forbid_unknown_fields=True,
     omit_defaults=True,
+    gc=False,
     tag_field="kind",
     tag="text",
 ):
@@ -102,6 +118,7 @@ class JsonContent(
     kw_only=True,
     forbid_unknown_fields=True,
     omit_defaults=True,
+    gc=False,
     tag_field="kind",
     tag="json",
 ):
@@ -118,6 +135,7 @@ class BlobContent(
     kw_only=True,
     forbid_unknown_fields=True,
     omit_defaults=True,
+    gc=False,
     tag_field="kind",
     tag="blob_ref",
 ):
@@ -130,7 +148,12 @@ class BlobContent(
 
 
 class Term(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
 ):
     """One end of a triple: an entity or concept by id or name, or a literal (001 §7.3)."""
 
@@ -142,7 +165,12 @@ class Term(
 
 
 class Triple(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
 ):
     """An exact assertion."""
 
@@ -157,6 +185,7 @@ class TripleContent(
     kw_only=True,
     forbid_unknown_fields=True,
     omit_defaults=True,
+    gc=False,
     tag_field="kind",
     tag="triple",
 ):
@@ -171,7 +200,12 @@ Content = Message | PlainText | JsonContent | BlobContent | TripleContent
 
 
 class Context(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
 ):
     """When and where it happened. `recorded_at` is the server's and is not accepted here."""
 
@@ -186,7 +220,12 @@ class Context(
 
 
 class Directives(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
 ):
     """What the client asks of the derivation."""
 
@@ -202,7 +241,12 @@ class Directives(
 
 
 class Envelope(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
 ):
     """One experience as posted (001 §3.5.3). The server adds id, caller, recorded_at, offset."""
 
@@ -221,7 +265,12 @@ class Envelope(
 
 
 class NoteContext(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
 ):
     """The context of a note: everything but when it was observed."""
 
@@ -235,7 +284,12 @@ class NoteContext(
 
 
 class Note(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
 ):
     """An experience with neither a time nor a key of its own: the server gives it both.
 
@@ -262,7 +316,12 @@ class Note(
 
 
 class BulkItem(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
 ):
     """One experience of a bulk call; what it leaves out comes from the shared header."""
 
@@ -281,7 +340,12 @@ class BulkItem(
 
 
 class BulkRequest(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
 ):
     """Many experiences, all stored or none (001 §8.2). `actor` is read as `observed_actor`."""
 

@@ -736,6 +736,13 @@ TARGETS_KEPT_MAX: Final = 1024
 TARGET_BYTES_KEPT: Final = 256
 """The longest target that is kept: with path and query about 1 KB each."""
 
+HEADS_KEPT_MAX: Final = 16
+"""Heads of requests that a connection keeps taken apart: a client's differ in their length alone,
+or not at all."""
+
+HEAD_BYTES_KEPT: Final = 2048
+"""The longest head that is kept: with its headers about twice that, for each connection."""
+
 VIEW_CACHE_ROWS_MAX: Final = 16_384
 """Rows of a view that its writer keeps decoded, about 5 KB each; beyond it they are read again."""
 

@@ -4,7 +4,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 
-class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The event is durable; with `?wait=` also how far it came."""
 
     event_id: str
@@ -22,7 +22,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     partial_reason: str | None = msgspec.field(default=None, name="_partial_reason")
 
 
-class BulkReceipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class BulkReceipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """All items are durable."""
 
     batch_id: str
