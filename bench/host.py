@@ -18,6 +18,7 @@ OUT: Final = ROOT / "bench" / "out"
 GROUPED: Final = "api.cli"
 SINGLE: Final = "bench.single"
 FLOOR: Final = "bench.floor"
+SLOW_DISK: Final = "bench.slow_disk"
 _START_S = 20.0
 _STOP_S = 15.0
 _ASK_S = 90.0
@@ -48,11 +49,13 @@ class Host:
         module: str,
         data: Path,
         *,
+        before: Sequence[str] = (),
         flags: Sequence[str] = (),
         token: str | None = None,
         **environment: str,
     ) -> None:
         self._module = module
+        self._before = before
         self._flags = flags
         self.token = token
         """Whose questions `ask` asks, where the server knows its callers."""
@@ -62,7 +65,8 @@ class Host:
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", self._module, "serve", "--port", "0", "--data"]
+        begin = [sys.executable, "-m", self._module, *self._before]
+        command = [*begin, "serve", "--port", "0", "--data"]
         complaints = OUT / f"{self.data.name}.log"
         with complaints.open("w") as stderr:
             self._process = subprocess.Popen(
