@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import Callable
 
-from schemas.ids import format_id, uuid7
+from schemas.ids import fresh_id, uuid7
 
 WallClock = Callable[[], int]
 """Microseconds since 1970."""
@@ -63,4 +63,4 @@ class Clock:
 
     def new_id(self, prefix: str) -> str:
         """A fresh id of this moment, for things that are not in the log."""
-        return format_id(prefix, uuid7(self.wall(), self._random.getrandbits(62)))
+        return fresh_id(prefix, uuid7(self.wall(), self._random.getrandbits(62)))

@@ -60,11 +60,14 @@ def uuid7_instant_us(raw: bytes) -> int:
     return (high >> 16) * 1000 + (fraction * 1000 + 4095) // 4096
 
 
-@lru_cache(maxsize=4096)
-def format_id(prefix: str, raw: bytes) -> str:
-    """The text form: `evt_0190c8e2-…`."""
+def fresh_id(prefix: str, raw: bytes) -> str:
+    """The text form of an id that nobody has asked for before: `evt_0190c8e2-…`."""
     text = raw.hex()
     return f"{prefix}_{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+format_id: Final = lru_cache(maxsize=4096)(fresh_id)
+"""The text form of an id, which is often asked for again."""
 
 
 @lru_cache(maxsize=4096)

@@ -111,13 +111,14 @@ def _translate(text: str, otherwise: type[StoreError]) -> StoreError:
 class RocksBatch:
     """A native batch, with the handles of the families it names."""
 
-    __slots__ = ("__weakref__", "_dropped", "_handles", "_native", "store")
+    __slots__ = ("__weakref__", "_dropped", "_handles", "_native", "is_enrolled", "store")
 
     def __init__(self, store: RocksKV) -> None:
         self.store = store
         self._native: Any = rocksdict.WriteBatch(raw_mode=True)
         self._handles: dict[str, Any] = {}
         self._dropped: str | None = None
+        self.is_enrolled = False
 
     # The hottest path there is: one dictionary look-up and one native call.
     def put(self, family: str, key: bytes, value: bytes) -> None:
@@ -500,7 +501,9 @@ class RocksKV:
         """The handle of a family, for a batch that will let go of it when told."""
         with self._lock:
             self._column(family)
-            self._batches.add(batch)
+            if not batch.is_enrolled:
+                self._batches.add(batch)
+                batch.is_enrolled = True
             return self._handles[family]
 
     def _column(self, family: str) -> Any:
