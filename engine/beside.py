@@ -8,7 +8,6 @@ along, and what it had is folded again (ADR 0037).
 """
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -26,8 +25,9 @@ import msgspec
 from engine.clock import Clock
 from engine.folding import fold_entry
 from engine.pipes import receive, send, start_module
-from engine.reading import NICER, read_findings, rest_seldom
+from engine.reading import read_findings, rest_seldom
 from engine.rows import Ask, Folded, Step
+from engine.state.aside import stand_back
 from engine.state.kv import KV
 from engine.state.rows import Packed
 from engine.state.scratch import clear_scratch, open_beside
@@ -77,7 +77,8 @@ class Stretch:
     head: int
     skips: Skips
     is_indexed: bool
-    is_busy: bool
+    beside_entries: int
+    """How many of them at a time while others post; 0: nobody does."""
     again_until: int
     """The last offset that was announced, and that the indexes follow elsewhere; 0: none."""
 
@@ -241,8 +242,8 @@ class Beside:
 
     def _most(self, stretch: Stretch) -> int:
         """Entries of a batch: few while others post, many where nobody waits to hear of them."""
-        if stretch.is_busy:
-            return limits.WAITED_FOR_ENTRIES
+        if stretch.beside_entries:
+            return stretch.beside_entries
         return self.again_entries if self._is_rebuild(stretch) else self.batch_entries
 
     def _is_rebuild(self, stretch: Stretch) -> bool:
@@ -451,6 +452,6 @@ def main(arguments: Sequence[str]) -> None:
     """What the server starts: the store, the generation to fold into, whether words were read."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
     rest_seldom()
-    os.nice(NICER)
+    stand_back()  # whoever posts or asks is waiting for the server, and nobody for this process
     with contextlib.suppress(BrokenPipeError):
         serve(Path(arguments[0]), int(arguments[1]), is_read="read" in arguments[2:])

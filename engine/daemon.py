@@ -15,8 +15,9 @@ from engine.beside import Beside, Stretch
 from engine.clock import Clock
 from engine.courtesy import Courtesy
 from engine.folding import fold_entry
-from engine.pace import LOOK_S, Pace
+from engine.pace import LOOK_S, Pace, entries_beside
 from engine.rows import Folded, Step
+from engine.state.aside import push_nobody
 from engine.state.kv import KV, Batch, StoreError
 from engine.state.log import KvLog
 from engine.state.rows import Row
@@ -89,7 +90,8 @@ class Daemon:
         self._batch_ended_s = 0.0
         self._pace = Pace()
         self._rest_s = 0.0
-        self._is_busy = False
+        self._beside_entries = 0
+        self._seen = log.written
         self._loop_thread: int | None = None
 
     # ── running ──────────────────────────────────────────────────────────────────────────────
@@ -151,6 +153,7 @@ class Daemon:
         return self._rebuild.is_set() or self.unit.state.building is not None
 
     def _run(self) -> None:
+        push_nobody()
         while not self._stopping.is_set():
             self._wake.clear()
             self._rest()
@@ -166,15 +169,19 @@ class Daemon:
                 self.failure = f"projection stopped: {error!r}"
                 raise
             worked_s = meter() - began
-            self._is_busy = self._log.written != written
-            self.announcer.patience_s = limits.SYNC_PATIENCE_S if self._is_busy else 0.0
+            is_busy = self._log.written != written
+            self._mind_others(is_busy=is_busy)
             self._rest_s = self._pace.rest_s(
-                worked_s,
-                is_busy=self._is_busy,
-                behind=self._log.written - self.unit.cursor,
+                worked_s, is_busy=is_busy, behind=self._log.written - self.unit.cursor
             )
             if not moved:
                 self._wake.wait(_IDLE_S)
+
+    def _mind_others(self, *, is_busy: bool) -> None:
+        """While others post: batches are small, and their fsyncs are waited for."""
+        before, self._seen = self._seen, self._log.written
+        self._beside_entries = entries_beside(self._seen - before) if is_busy else 0
+        self.announcer.patience_s = limits.SYNC_PATIENCE_S if is_busy else 0.0
 
     def _meter(self) -> Callable[[], float]:
         """What a batch takes of the interpreter; who waits for another process takes nothing.
@@ -265,11 +272,12 @@ class Daemon:
         if self.beside is not None:
             is_indexed = self.announcer.waits_for_index
             again_until = self._again_until()
-            stretch = Stretch(cursor, head, self.skips(), is_indexed, self._is_busy, again_until)
+            few = self._beside_entries
+            stretch = Stretch(cursor, head, self.skips(), is_indexed, few, again_until)
             folded = self.beside.fold(stretch)
             if folded is not None:
                 return folded, None, None
-        most = limits.WAITED_FOR_ENTRIES if self._is_busy else self._batch_entries
+        most = self._beside_entries or self._batch_entries
         return self._fold(self._log.read(cursor + 1, min(most, head - cursor)))
 
     def _again_until(self) -> int:

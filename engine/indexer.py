@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from engine.follow import Follower, Sources, Work
+from engine.state.aside import push_nobody
 from engine.state.generations import Generation, Generations, Made
 from engine.state.index import Embedder, EmbedderUnavailable, TextIndex, VectorIndex
 from engine.state.kv import StoreError
@@ -123,6 +124,7 @@ class Indexer:
             _close(generation)
 
     def _run(self) -> None:
+        push_nobody()
         while not self._stopping.is_set():
             self._wake.clear()
             try:
@@ -238,11 +240,13 @@ class Indexer:
     def _is_due(self, generation: Generation) -> bool:
         """Whether to commit: when it has caught up, has much, or somebody may wait for it."""
         behind = self._target() - generation.text_cursor
-        if behind <= 0 or generation.text.pending >= limits.INDEX_PENDING_MAX:
+        if generation.text.pending >= limits.INDEX_PENDING_MAX:
             return True
+        passed_s = self._clock.elapsed_s() - self._committed_s
+        if self._log.head() - generation.text_cursor > limits.INDEX_NEAR_ENTRIES:
+            return behind <= 0 and passed_s >= limits.INDEX_FAR_COMMIT_S
         apart = max(limits.INDEX_COMMIT_S, limits.INDEX_COMMIT_TIMES * self._commit_s)
-        is_late = self._clock.elapsed_s() >= self._committed_s + apart
-        return is_late and behind <= limits.INDEX_NEAR_ENTRIES
+        return behind <= 0 or passed_s >= apart
 
     def _advance(self, generation: Generation) -> bool:
         """Index the next entries, by words and by meaning; either may be ahead of the other."""

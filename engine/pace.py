@@ -17,8 +17,18 @@ _TIMES_FAR: Final = 4.0
 _TIMES_MAX: Final = 32.0
 _PRESSED: Final = 0.6
 _AT_EASE: Final = 0.3
+_AGAIN: Final = 2
 LOOK_S: Final = 0.1
 """Seconds after which what the loop does is clear."""
+
+
+def entries_beside(came: int) -> int:
+    """Entries of a batch while others post, of whom so many came since the batch before.
+
+    As many, and as many again of a backlog: it keeps up with them, and takes no more of the
+    interpreter than it needs for that.
+    """
+    return min(max(_AGAIN * came, limits.WAITED_FOR_ENTRIES_MIN), limits.WAITED_FOR_ENTRIES_MAX)
 
 
 class Pace:

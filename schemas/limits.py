@@ -266,8 +266,10 @@ FOLD_AGAIN_ENTRIES: Final = 256
 """The same in a rebuild, where nobody waits to hear of an entry: a row that many of them change is
 written once, and a batch still takes a tenth of a second."""
 
-WAITED_FOR_ENTRIES: Final = 16
-"""Entries of a batch while others post: writing it holds the interpreter, a millisecond then."""
+WAITED_FOR_ENTRIES_MIN: Final = 8
+WAITED_FOR_ENTRIES_MAX: Final = 16
+"""Entries of a batch while few or many others post: writing it holds the interpreter, half a
+millisecond or a whole one."""
 
 SYNC_PATIENCE_S: Final = 0.01
 """Seconds that an announcement waits for the fsync of a capture, while there are some, before it
@@ -590,6 +592,10 @@ INDEX_COMMIT_TIMES: Final = 4
 """An indexer that is only so far behind commits after this time, and after so many times what its
 last commit took: somebody may wait for what was posted just now. One that is further behind makes
 larger commits, which catch up sooner."""
+
+INDEX_FAR_COMMIT_S: Final = 1.0
+"""Seconds between two commits while a backlog is worked through: what it brings was posted long
+ago, and each commit takes the disk from whoever posts now, for 30 ms and a dozen fsyncs."""
 
 INDEX_BUILD_COMMIT_S: Final = 5.0
 """The same for a generation that is being built and that nobody reads."""

@@ -1,11 +1,16 @@
-"""How urgent is what libraries do behind our back?  Less than whoever waits for an answer.
+"""How urgent is what nobody waits for?  Less than whoever waits for an answer.
 
 RocksDB compacts and tantivy merges in threads of their own, which never hold the interpreter and
 are seldom waited for. On a busy machine they would take the processor from a thread that does hold
 it, and everybody who posts or asks would wait for a compaction. A thread inherits its urgency from
 the one that starts it: so the libraries are told to start theirs from one that stands aside.
+
+Being nicer is a smaller share, and not a later turn: who has just got a core keeps it for some
+milliseconds, whoever wakes meanwhile. So what can wait for any length of time runs only where
+nobody else wants to (ADR 0048).
 """
 
+import contextlib
 import os
 import sys
 import threading
@@ -28,9 +33,35 @@ def stand_aside() -> None:
         os.setpriority(os.PRIO_PROCESS, thread, nice)
 
 
-def helper(count: int, name: str) -> ThreadPoolExecutor:
+def stand_back() -> None:
+    """Let the calling thread, and those it will start, run where nobody else wants to; for good.
+
+    Anyone who wakes takes the core from it at once. With a single core that could be for ever:
+    there it stands aside.
+    """
+    stand_aside()
+    if sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1:
+        _be(os.SCHED_IDLE)
+
+
+def push_nobody() -> None:
+    """The calling thread wakes without taking a core from who has it; its share stays what it is.
+
+    For one that holds what others wait for now and then: it must not be kept from it for long.
+    """
+    if sys.platform == "linux":
+        _be(os.SCHED_BATCH)
+
+
+def _be(policy: int) -> None:
+    # Where it is not allowed, it is as urgent as it was.
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(threading.get_native_id(), policy, os.sched_param(0))
+
+
+def helper(count: int, name: str, stand: Callable[[], None] = stand_aside) -> ThreadPoolExecutor:
     """Threads that stand aside."""
-    return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=stand_aside)
+    return ThreadPoolExecutor(count, thread_name_prefix=name, initializer=stand)
 
 
 def aside(work: Callable[[], Value]) -> Value:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from engine.state.aside import NICER, aside
+from engine.state.aside import NICER, aside, helper, push_nobody, stand_back
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="a thread has an urgency of its own on Linux only"
 )
 
+BACK = os.SCHED_IDLE if len(os.sched_getaffinity(0)) > 1 else os.SCHED_OTHER
 ROOT = Path(__file__).parents[3]
 WORKS = """
 import os, sys
@@ -29,7 +30,8 @@ text.add([Document(layer="events", raw=bytes(16), tenant_no=1, scope_no=1, offse
                    text="words", gist="words", observed_us=1, recorded_us=1)])
 text.commit(1)
 for task in Path("/proc/self/task").iterdir():
-    print(os.getpriority(os.PRIO_PROCESS, int(task.name)), (task / "comm").read_text().strip())
+    urgency = os.getpriority(os.PRIO_PROCESS, int(task.name)), os.sched_getscheduler(int(task.name))
+    print(*urgency, (task / "comm").read_text().strip())
 text.close()
 kv.close()
 """
@@ -74,11 +76,72 @@ def test_compactions_and_merges_stand_aside(tmp_path):
     """Threads that RocksDB and tantivy start are less urgent than those of Python."""
     command = [sys.executable, "-c", WORKS, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    lines = [line.split(" ", 1) for line in done.stdout.splitlines()]
-    theirs = {name: int(nice) for nice, name in lines if not name.startswith(("python", "text-"))}
+    lines = [line.split(" ", 2) for line in done.stdout.splitlines()]
+    theirs = {
+        name: (int(nice), int(policy))
+        for nice, policy, name in lines
+        if not name.startswith(("python", "text-"))
+    }
     background = {
-        name: nice for name, nice in theirs.items() if "rocksdb:" in name or "segment_up" in name
+        name: nice for name, (nice, _) in theirs.items() if name[:8] in ("rocksdb:", "segment_")
     }
 
     assert {"rocksdb:low", "segment_updater"} <= set(background), theirs
     assert all(nice >= NICER for nice in background.values()), theirs
+    # Writes would wait for a flush that never gets a core; for a merge nobody waits.
+    assert os.SCHED_OTHER == theirs["rocksdb:high"][1]
+    assert BACK == theirs["segment_updater"][1]
+
+
+def policies(stand):
+    """How the system treats a thread after `stand`, and one that it starts."""
+    found: list[int] = []
+
+    def look():
+        found.append(os.sched_getscheduler(threading.get_native_id()))
+
+    def work():
+        look()
+        other = threading.Thread(target=look)
+        other.start()
+        other.join()
+
+    with helper(1, "one", stand) as one:
+        one.submit(work).result()
+    return found
+
+
+def test_who_stands_back_runs_where_nobody_else_wants_to():
+    """And so do the threads that it starts; the others of the process do not."""
+    before = os.sched_getscheduler(0)
+
+    assert [BACK, BACK] == policies(stand_back)
+    assert before == os.sched_getscheduler(0)
+
+
+def test_with_a_single_core_nobody_stands_back(monkeypatch):
+    """There a busy server would keep it waiting for ever."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+
+    assert [os.SCHED_OTHER, os.SCHED_OTHER] == policies(stand_back)
+
+
+def test_where_nothing_may_be_changed_all_goes_on(monkeypatch):
+    """A system that refuses leaves everybody as urgent as they were."""
+
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+
+    assert [os.SCHED_OTHER, os.SCHED_OTHER] == policies(stand_back)
+
+
+def test_who_pushes_nobody_keeps_its_share():
+    """Its urgency is what it was: others wait for what it holds."""
+
+    def look():
+        return os.sched_getscheduler(threading.get_native_id()), urgency()
+
+    with helper(1, "one", push_nobody) as one:
+        assert (os.SCHED_BATCH, urgency()) == one.submit(look).result()

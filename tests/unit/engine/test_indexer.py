@@ -194,6 +194,21 @@ async def test_who_is_far_behind_catches_up_first(rig, tmp_path):
         assert engine.indexer._is_due(generation)
 
 
+async def test_a_backlog_is_committed_seldom(rig, tmp_path):
+    """While the views are far behind the log nobody waits for what they bring just now."""
+    async with rig.Site(projection(), index=tmp_path) as site:
+        engine = await site.open()
+        await told(site, rig, *(f"{number}" for number in range(10)))
+        generation = engine.indexer._reader()
+        generation.text_cursor = engine.indexer._target()
+        engine.log._durable += limits.INDEX_NEAR_ENTRIES + 1
+        engine.indexer._committed_s = site.clock.elapsed_s() - limits.INDEX_FAR_COMMIT_S / 2
+
+        assert not engine.indexer._is_due(generation)
+        engine.indexer._committed_s -= limits.INDEX_FAR_COMMIT_S
+        assert engine.indexer._is_due(generation)
+
+
 async def test_a_record_that_reads_as_it_did_is_not_indexed_again(rig, tmp_path):
     """A revision that changes nothing of a document changes nothing in the indexes."""
     async with rig.Site(projection(), index=tmp_path) as site:

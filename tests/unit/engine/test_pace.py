@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.pace import LOOK_S, Pace
+from engine.pace import LOOK_S, Pace, entries_beside
 from schemas import limits
 
 WORKED_S = 0.05
@@ -115,3 +115,12 @@ def test_the_rest_is_bounded(shares, worked_s):
 
     assert pace.rest_s(worked_s, is_busy=True, behind=0) <= min(max(0.01, 32 * worked_s), 2)
     assert pace.rest_s(worked_s, is_busy=True, behind=10**6) <= max(0.01, 4 * worked_s)
+
+
+@given(came=st.integers(0, 10_000))
+def test_a_batch_beside_others_keeps_up_with_them(came):
+    """It takes all that came and as many again, and is never so large that others wait long."""
+    most = entries_beside(came)
+
+    assert limits.WAITED_FOR_ENTRIES_MIN <= most <= limits.WAITED_FOR_ENTRIES_MAX
+    assert most >= min(2 * came, limits.WAITED_FOR_ENTRIES_MAX)
