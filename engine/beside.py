@@ -8,6 +8,7 @@ along, and what it had is folded again (ADR 0037).
 """
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -25,9 +26,9 @@ import msgspec
 from engine.clock import Clock
 from engine.folding import fold_entry
 from engine.pipes import receive, send, start_module
-from engine.reading import read_findings, rest_seldom
-from engine.rows import Ask, Folded, Step
-from engine.state.aside import stand_back
+from engine.reading import NICER, read_findings, rest_seldom
+from engine.rows import Ask, Folded, Hurry, Step
+from engine.state.aside import helper, stand_back
 from engine.state.kv import KV
 from engine.state.rows import Packed
 from engine.state.scratch import clear_scratch, open_beside
@@ -54,6 +55,7 @@ _FAILURES: Final = (Gone, OSError, TimeoutError, ValueError)
 
 _encode = msgspec.msgpack.Encoder().encode
 _read_ask = msgspec.msgpack.Decoder(Ask).decode
+_read_hurry = msgspec.msgpack.Decoder(Hurry).decode
 _read_folded = msgspec.msgpack.Decoder(Folded).decode
 
 
@@ -230,6 +232,7 @@ class Beside:
                 break
             last = entries[-1].offset
             ask = Ask(
+                is_beside=stretch.beside_entries > 0,
                 entries=entries,
                 skips=[skip for skip in stretch.skips if start <= skip[1] <= last],
                 is_indexed=stretch.is_indexed,
@@ -437,21 +440,30 @@ def look(store: Path, generation: int) -> Sight:
 
 
 def serve(store: Path, generation: int, *, is_read: bool) -> None:
-    """Fold until the server hangs up; what each ask says follows it, when another has read it."""
+    """Fold until the server hangs up; what each ask says follows it, when another has read it.
+
+    While others post, a thread folds that stands back; one that did so once may not come forward
+    again, so that there is another for when nobody posts.
+    """
     desk = Desk(STAGES, partial(look, store, generation))
     pipe_in, pipe_out = sys.stdin.buffer, sys.stdout.buffer
     send(pipe_out, _HELLO)
-    while (message := receive(pipe_in)) is not None:
-        findings = receive(pipe_in) if is_read else None
-        if is_read and findings is None:
-            return
-        send(pipe_out, desk.answer(message, findings))
+    with helper(1, "back", stand_back) as back:
+        while (message := receive(pipe_in)) is not None:
+            findings = receive(pipe_in) if is_read else None
+            if is_read and findings is None:
+                return
+            if _read_hurry(message).is_beside:
+                answer = back.submit(desk.answer, message, findings).result()
+            else:
+                answer = desk.answer(message, findings)
+            send(pipe_out, answer)
 
 
 def main(arguments: Sequence[str]) -> None:
     """What the server starts: the store, the generation to fold into, whether words were read."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
     rest_seldom()
-    stand_back()  # whoever posts or asks is waiting for the server, and nobody for this process
+    os.nice(NICER)
     with contextlib.suppress(BrokenPipeError):
         serve(Path(arguments[0]), int(arguments[1]), is_read="read" in arguments[2:])

@@ -7,17 +7,21 @@ Neither waits for the other but over a full pipe, and one that dies ends both (A
 
 import contextlib
 import gc
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
 
 from engine.pipes import receive, send
 from engine.rows import Ask
-from engine.state.aside import stand_back
 from projectors.text import Extraction, extract
 from schemas.entry import Entry
+
+NICER: Final = 5
+"""Whoever posts or asks is waiting for the server, and nobody for this process."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _read_ask = msgspec.msgpack.Decoder(Ask).decode
@@ -56,7 +60,7 @@ def main(_: Sequence[str]) -> None:
     """What the server starts before the folding process: it ends when the server hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
     rest_seldom()
-    stand_back()
+    os.nice(NICER)
     with contextlib.suppress(BrokenPipeError):
         while (message := receive(sys.stdin.buffer)) is not None:
             send(sys.stdout.buffer, message, findings(message))

@@ -189,7 +189,13 @@ class Feed(msgspec.Struct, frozen=True, array_like=True):
     rows: list[tuple[str, bytes, str]]
 
 
-class Ask(msgspec.Struct, frozen=True, array_like=True):
+class Hurry(msgspec.Struct, frozen=True, array_like=True):
+    """How an ask begins: whether others post meanwhile, who come first."""
+
+    is_beside: bool
+
+
+class Ask(Hurry, frozen=True, array_like=True):
     """Entries to fold, after all that was asked before; or afresh, from what is written."""
 
     entries: list[Entry]

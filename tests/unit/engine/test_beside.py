@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +61,11 @@ def started(engine, tmp_path, *, is_read_first=False):
     return Process(store, engine.staged.target, is_read_first=is_read_first)
 
 
+def policies_of(pid):
+    """How the system treats the threads of a process."""
+    return {os.sched_getscheduler(int(task.name)) for task in Path(f"/proc/{pid}/task").iterdir()}
+
+
 def one_step(engine):
     """A step, once the process is there: before that everything is folded here, step by step."""
     beside = engine.daemon.beside
@@ -91,6 +98,23 @@ async def test_a_backlog_is_folded_beside_and_comes_out_the_same(rig, tmp_path):
         assert beside.folded > 0
         assert (0, None) == (beside.lost, beside.failure)
         assert engine.log.head() == engine.staged.state.checkpoint
+        assert rig.replayed(engine, Projection()) == rig.kept(engine)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere threads do not stand back")
+async def test_who_posts_comes_first_and_changes_nothing(rig, tmp_path):
+    """While others post it folds by turns in a thread that stands back, and comes out the same."""
+    async with on_disk(rig, tmp_path) as engine:
+        daemon = engine.daemon
+        for _ in range(4):
+            for few in (limits.WAITED_FOR_ENTRIES_MIN, 0):
+                daemon._beside_entries = few
+                await steps(engine, 5)
+        policies = policies_of(daemon.beside._process._process.pid)
+        await steps(engine)
+
+        assert len(os.sched_getaffinity(0)) == 1 or os.SCHED_IDLE in policies
+        assert (0, None) == (daemon.beside.lost, daemon.beside.failure)
         assert rig.replayed(engine, Projection()) == rig.kept(engine)
 
 
@@ -331,7 +355,9 @@ async def test_after_a_failure_nothing_is_folded_until_it_is_asked_afresh(rig):
         desk = rig.Inside(engine.staged, engine.staged.target, refusing.stages)._desk
 
         def ask(some, *, afresh):
-            message = _encode(Ask(some, [], is_indexed=True, is_afresh=afresh, is_again=False))
+            message = _encode(
+                Ask(False, some, [], is_indexed=True, is_afresh=afresh, is_again=False)
+            )
             folded = _read_folded(desk.answer(message))
             return [step.offset for step in folded.steps], folded.is_whole
 
@@ -349,7 +375,7 @@ async def test_what_is_folded_again_leaves_the_same_rows_and_nothing_to_say(rig)
         desk = rig.Inside(engine.staged, engine.staged.target, site.projection.stages)._desk
 
         def asked(*, again):
-            ask = Ask(entries, [], is_indexed=True, is_afresh=True, is_again=again)
+            ask = Ask(False, entries, [], is_indexed=True, is_afresh=True, is_again=again)
             return _read_folded(desk.answer(_encode(ask)))
 
         first, second = asked(again=False), asked(again=True)

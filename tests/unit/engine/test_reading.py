@@ -17,7 +17,7 @@ ask_of = msgspec.msgpack.Decoder(Ask).decode
 
 def there_and_back(entries, read=extract):
     """What is found of entries that travelled, and what they are when they have arrived."""
-    ask = Ask(entries, [], is_indexed=True, is_afresh=True, is_again=True)
+    ask = Ask(False, entries, [], is_indexed=True, is_afresh=True, is_again=True)
     message = msgspec.msgpack.encode(ask)
     return read_findings(findings(message, read)), ask_of(message).entries
 
