@@ -332,10 +332,7 @@ class Loader:
         """Whether all of these can be read, as far as that is told at a glance."""
         if self._without or self._plan.is_past:
             return False
-        for block in self._open_blocks:
-            if block.rows.keys() >= events:
-                return True
-        return False
+        return any(block.rows.keys() >= events for block in self._open_blocks)
 
     def _reads(self, event_id: str) -> bool:
         """Whether an event can be read; each is looked up once."""

@@ -10,7 +10,6 @@ from schemas import limits
 from schemas.ids import parse_id
 from schemas.layers import Belief, Concept, Episode, Event, Fact
 
-
 LAYER_OF: Final[Mapping[str, Layer]] = {
     "evt": "events",
     "ep": "episodes",
@@ -63,8 +62,8 @@ class Sheet:
         """The raw ids of the facts that follow from an event."""
         self.lines: dict[tuple[str, Sequence[str]], str] = {}
         """(rendering, marks) -> its line with all of its words."""
-        self.encoded = b""
-        """The record as a client gets it; empty until somebody did."""
+        self.encoded: tuple[bytes, bytes] | None = None
+        """The record as a client gets it, and where it comes from; None until somebody did."""
 
 
 _sheets: Final[Attached[Sheet]] = Attached()
