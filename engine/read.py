@@ -18,6 +18,7 @@ from engine.state.names import TENANT
 from engine.state.rows import Row
 from engine.temporal import Answer, Window
 from engine.told import actor_of, subject_of, told_by
+from projectors.derives.rows import DerivesRow
 from schemas import limits
 from schemas.caller import Caller
 from schemas.entry import Entry
@@ -377,11 +378,15 @@ def as_it_stands(engine: "Engine", tenant_no: int, raw: bytes, event: Event) -> 
     """An event with what followed from it, and whether it was cancelled."""
     derives = engine.staged.get(tenant_no, "derives", raw)
     place = event.wal_offset.to_bytes(8, "big")
-    cancel = engine.inline.get(tenant_no, "cancelled", place)
-    if derives is None and cancel is None:
+    return with_news(event, derives, engine.inline.get(tenant_no, "cancelled", place) is not None)
+
+
+def with_news(event: Event, derives: DerivesRow | None, is_cancelled: bool) -> Event:
+    """An event with the row of what followed from it, if there is one, and its cancellation."""
+    if derives is None and not is_cancelled:
         return event
     return msgspec.structs.replace(
         event,
         derives=event.derives if derives is None else derives.ids,
-        excluded_from_recall=cancel is not None,
+        excluded_from_recall=is_cancelled,
     )

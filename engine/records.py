@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 _INSTANT: Final = timedelta(microseconds=1)
-_counted: Final[Attached[tuple[UnitState, int]]] = Attached()
+_read_now: Final[Attached[tuple[UnitState, Concept]]] = Attached()
+"""A version of a concept -> how it reads to whoever asks now, until something is written."""
 
 
 def present(engine: "Engine") -> datetime:
@@ -82,27 +83,37 @@ def as_known(
         held = engine.staged.get(tenant_no, "beliefs_held", raw) if is_latest else None
         return same_reading(record, belief_as_known(record, at, held))
     if isinstance(record, Concept):
-        unseen = _unseen(engine, tenant_no, record, at)
-        return same_reading(record, concept_as_known(record, unseen))
+        return _concept(engine, tenant_no, record, at)
     if not isinstance(record, Episode) or record.sealed:
         return record
+    return _open_episode(engine, tenant_no, raw, record, at)
+
+
+def _open_episode(
+    engine: "Engine", tenant_no: int, raw: bytes, opened: Episode, at: datetime
+) -> Episode | None:
+    # With every write the unit has another state: until then all who ask now see the same.
+    state, is_now = engine.staged.state, to_us(at) >= engine.log.last_recorded_us
+    kept = engine.told.composed(opened, state) if is_now else None
+    if kept is not None:
+        return kept
     rows = engine.staged.scan(tenant_no, "episode_events", raw)
     members = known([member for _, member in rows], at)
-    return engine.told.episode(record, members) if members else None
+    return engine.told.episode(opened, members, state if is_now else None) if members else None
+
+
+def _concept(engine: "Engine", tenant_no: int, concept: Concept, at: datetime) -> Concept:
+    state, is_now = engine.staged.state, to_us(at) >= engine.log.last_recorded_us
+    kept = _read_now.get(concept) if is_now else None
+    if kept is not None and kept[0] is state:
+        return kept[1]
+    unseen = _unseen(engine, tenant_no, concept, at)
+    reading = same_reading(concept, concept_as_known(concept, unseen))
+    return _read_now.keep(concept, (state, reading))[1] if is_now else reading
 
 
 def _unseen(engine: "Engine", tenant_no: int, concept: Concept, at: datetime) -> int:
     """Updates of a concept's inputs that a version had not seen at a moment; counted to a bound."""
-    # With every write the unit has another state: until then the count holds for all who ask now.
-    state, is_now = engine.staged.state, to_us(at) >= engine.log.last_recorded_us
-    kept = _counted.get(concept) if is_now else None
-    if kept is not None and kept[0] is state:
-        return kept[1]
-    count = _count_unseen(engine, tenant_no, concept, at)
-    return _counted.keep(concept, (state, count))[1] if is_now else count
-
-
-def _count_unseen(engine: "Engine", tenant_no: int, concept: Concept, at: datetime) -> int:
     scope_no = engine.names.known(SCOPE, tenant_no, concept.scope)
     if scope_no is None:
         return 0

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from engine.state.log import KvLog
-from engine.state.rows import Row
+from engine.state.rows import Row, UnitState
 from projectors.episodes import Member, compose
 from schemas import limits
 from schemas.entry import Entry
@@ -33,6 +33,7 @@ class _Composed(NamedTuple):
     opened: Episode
     members: list[Member]
     episode: Episode
+    state: UnitState | None
 
 
 class Told:
@@ -82,18 +83,29 @@ class Told:
             self._episodes.clear()
             self._bytes = 0
 
-    def episode(self, opened: Episode, members: list[Member]) -> Episode:
-        """An open episode as its members make it; as long as they are the same, the same one."""
+    def composed(self, opened: Episode, state: UnitState) -> Episode | None:
+        """An open episode as it was put together for a state of the views; None if it was not."""
+        with self._lock:
+            kept = self._episodes.get(opened.id)
+        is_same = kept is not None and kept.state is state and kept.opened is opened
+        return kept.episode if is_same and kept is not None else None
+
+    def episode(
+        self, opened: Episode, members: list[Member], state: UnitState | None = None
+    ) -> Episode:
+        """An open episode as its members make it; as long as they are the same, the same one.
+
+        `state` is that of the views in which these are all of its members.
+        """
         with self._lock:
             erasures, kept = self._erasures, self._episodes.get(opened.id)
-        if kept is not None and kept.opened == opened and kept.members == members:
-            return kept.episode
-        episode = compose(opened, members)
+        is_same = kept is not None and kept.opened == opened and kept.members == members
+        episode = kept.episode if kept is not None and is_same else compose(opened, members)
         with self._lock:
             if erasures == self._erasures:
                 if len(self._episodes) >= limits.OPEN_EPISODES_KEPT_MAX:
                     self._episodes.clear()
-                self._episodes[opened.id] = _Composed(opened, members, episode)
+                self._episodes[opened.id] = _Composed(opened, members, episode, state)
         return episode
 
     def size_bytes(self) -> int:

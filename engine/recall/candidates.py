@@ -7,9 +7,12 @@ participants it finds and returns Candidates; `rank` (rank.py) gives the Ranked
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from engine.state.index import Block, Embedder, Layer, TextIndex, VectorIndex
+
+if TYPE_CHECKING:
+    from engine.recall.columns import Pool
 
 QueryKind = Literal["lookup", "temporal", "multi_hop", "preference", "summary"]
 
@@ -79,42 +82,6 @@ class Sources:
 
 
 @dataclass(frozen=True)
-class Pool:
-    """Candidates as columns of equal length, block after block, each in the order of the log.
-
-    `session`, `actor` and `role` are numbers of this pool (`actors`, `roles` name them; 0 is none).
-    `row` is the place in the scope's block, `neighbours` are the rows of what was said in the same
-    session two before, one before, one after and two after it (-1 is none). `matches` tells how
-    well each word of the question is met in each candidate, `importance` how rare the words are.
-    What was derived has no neighbours, and is not asked for sessions, words and questions.
-    """
-
-    raws: Sequence[bytes]
-    layer: Any  # int8[n]: a place in LAYERS
-    scope_no: Any  # int64[n]
-    row: Any  # int64[n]
-    offset: Any  # int64[n]
-    observed_us: Any  # int64[n]
-    session: Any  # int64[n]
-    actor: Any  # int32[n]
-    role: Any  # int8[n]
-    words: Any  # int32[n]
-    is_question: Any  # bool[n]
-    vectors: Any  # float32[n, d]
-    neighbours: Any  # int64[n, 4]
-    matches: Any  # float32[n, q]
-    is_spelled: Any  # bool[n]: its words are known; not those of a text too long to match by them
-    importance: Any  # float32[q], sums to 1
-    expected: Any  # float32[n]: how like the sort of word that is expected its best word is
-    channels: Mapping[str, Any]  # float32[n] each
-    actors: Sequence[str]
-    roles: Sequence[str]
-
-    def __len__(self) -> int:
-        return len(self.raws)
-
-
-@dataclass(frozen=True)
 class Candidates:
     """Everything that may answer, with the question as it was resolved.
 
@@ -124,6 +91,6 @@ class Candidates:
 
     question: Question
     layers: Sequence[Layer]
-    pools: Mapping[Literal["events", "derived"], Pool]
+    pools: Mapping[Literal["events", "derived"], "Pool"]
     hits: Mapping[str, int]
     """How many each channel brought: the probe that every leg was live."""

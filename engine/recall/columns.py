@@ -1,16 +1,18 @@
 """What is known of each candidate?  Rows of blocks, side by side as the columns of a pool. Pure."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Final
+from functools import cached_property
+from itertools import accumulate, islice
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.recall.candidates import Pool
 from engine.recall.late import Words, importance, matches
-from engine.state.index import LAYERS, Block, Embedder, Layer
+from engine.state.index import Block, Embedder, Layer, OpenedBlocks
+from schemas import limits
 
 Rows = NDArray[np.int64]
 Scores = Mapping[int, float]
@@ -33,6 +35,12 @@ _BEFORE: Final = 0.6
 """How much the utterance before counts in what an exchange of two means."""
 
 
+_BESIDE: Final = "beside"
+_LAG_ROWS: Final = 256
+"""Rows that may join before it is worked out for them who stands beside them."""
+_ROWS_AT_ONCE: Final = 1024
+
+
 @dataclass(frozen=True)
 class Place:
     """A block that is searched. `admitted` is bool[n], or None when every row may be found."""
@@ -41,6 +49,7 @@ class Place:
     scope_no: int
     block: Block
     admitted: Any
+    opened: OpenedBlocks
 
     def row_of(self, raw: bytes) -> int | None:
         """Where a document is, if it may be found."""
@@ -49,14 +58,21 @@ class Place:
             return None
         return row if self.admitted is None or self.admitted[row] else None
 
+    def may_show(self, row: int) -> bool:
+        """Whether what lies in a row may be found."""
+        return row >= 0 and (self.admitted is None or bool(self.admitted[row]))
 
-@dataclass(frozen=True)
-class Scored:
-    """What the channels said of the rows of a place."""
+    def likeness(self, rows: Rows, vector: Any) -> Any:
+        """How like the question rows are; nothing where there is no model."""
+        return self.opened.likeness(self.scope_no, self.layer, rows, vector)
 
-    words: Scores
-    meaning: Scores
-    lent: Scores
+
+class Scored(NamedTuple):
+    """What the channels said of the rows of a place, each best first."""
+
+    words: dict[int, float]
+    meaning: dict[int, float]
+    lent: dict[int, float]
 
 
 @dataclass(frozen=True)
@@ -77,7 +93,7 @@ def parts_of(places: Sequence[Place], scored: Sequence[Scored], near: int = 0) -
     ]
 
 
-def pools_of(groups: Sequence[Sequence["Part"]], asked: Asked) -> list[Pool]:
+def pools_of(groups: Sequence[Sequence["Part"]], asked: Asked) -> list["Pool"]:
     """A pool a group. Most words stand in all of them, so they are matched at once."""
     every = [part for parts in groups for part in parts]
     pieces = _joined([part.pieces() for part in every], np.int32)
@@ -86,50 +102,150 @@ def pools_of(groups: Sequence[Sequence["Part"]], asked: Asked) -> list[Pool]:
     pools, first = [], 0
     for parts in groups:
         last = first + sum(len(part.rows) for part in parts)
-        pools.append(_pool(parts, met[first:last], lengths[first:last] > 0, asked))
+        pools.append(Pool(parts, met[first:last], lengths[first:last] > 0, asked))
         first = last
     return pools
 
 
-def _pool(parts: Sequence["Part"], met: Any, is_spelled: Any, asked: Asked) -> Pool:
-    """The candidates of these parts, one after another, each in the order of the log."""
-    places = [part.place for part in parts]
-    counts = [len(part.rows) for part in parts]
-    blocks = [part.block for part in parts]
-    vectors = _joined([part.block.vectors[part.rows] for part in parts], np.float32, 2)
-    # Only what happened has a before and an after; what was derived is never asked for them.
-    told = parts if "events" in (place.layer for place in places) else []
-    actor, actors = _renumbered([(part.of("actor"), part.block.actors) for part in parts])
-    role, roles = _renumbered([(part.of("role"), part.block.roles) for part in parts])
-    return Pool(
-        raws=[part.block.raws[row] for part in parts for row in part.rows.tolist()],
-        layer=np.repeat(np.array([LAYERS.index(p.layer) for p in places], np.int8), counts),
-        scope_no=np.repeat(np.array([place.scope_no for place in places], np.int64), counts),
-        row=_joined([part.rows for part in parts], np.int64),
-        offset=_joined([part.of("offsets") for part in parts], np.int64),
-        observed_us=_joined([part.of("observed_us") for part in parts], np.int64),
-        session=_filled([part.sessions(at) for at, part in enumerate(told)], sum(counts), np.int64),
-        actor=actor,
-        role=role,
-        words=_filled([part.of("words") for part in told], sum(counts), np.int32),
-        is_question=_filled([part.of("is_question") for part in told], sum(counts), np.bool_),
-        vectors=vectors,
-        neighbours=_joined([part.neighbours for part in told], np.int64, 2)
-        if told
-        else np.full((sum(counts), len(SIDES)), -1, np.int64),
-        matches=met[:, : len(asked.words)],
-        is_spelled=is_spelled,
-        importance=importance(asked.words, [_sample(block) for block in blocks]),
-        expected=met[:, len(asked.words) :].max(axis=1, initial=0),
-        channels={
-            "words": _joined([part.scores("words") for part in parts], np.float32),
-            "meaning": _meaning(parts, vectors, asked.vector),
-            "exchange": _exchange(told, vectors, asked.vector),
-            "lent": _filled([part.scores("lent") for part in told], sum(counts), np.float32),
-        },
-        actors=actors,
-        roles=roles,
-    )
+class Pool:
+    """Candidates as columns of equal length, part after part, each in the order of the log.
+
+    A column is put together when it is asked for: many questions ask for few of them.
+    `matches` tells how well each word of the question is met in each candidate, `importance` how
+    rare the words are, `expected` how like the sort of word that is expected its best word is.
+    `is_spelled` is False for a text too long to be matched by its words.
+    """
+
+    def __init__(self, parts: Sequence["Part"], met: Any, is_spelled: Any, asked: Asked) -> None:
+        self._parts = parts
+        self._asked = asked
+        self._firsts = [0, *accumulate(len(part.rows) for part in parts)]
+        # Only what happened has a before and an after; what was derived is never asked for them.
+        self.is_told = any(part.place.layer == "events" for part in parts)
+        self.matches = met[:, : len(asked.words)]  # float32[n, q]
+        self.expected = met[:, len(asked.words) :].max(axis=1, initial=0)  # float32[n]
+        self.is_spelled = is_spelled  # bool[n]
+
+    def __len__(self) -> int:
+        return self._firsts[-1]
+
+    # ── one candidate ────────────────────────────────────────────────────────────────────────
+
+    def _at(self, place: int) -> tuple["Part", int]:
+        """Which part has a candidate, and its row there."""
+        number = bisect_right(self._firsts, place) - 1
+        part = self._parts[number]
+        return part, int(part.rows[place - self._firsts[number]])
+
+    def raw(self, place: int) -> bytes:
+        """The id of a candidate."""
+        part, row = self._at(place)
+        return part.block.raws[row]
+
+    def vector(self, place: int) -> Any:
+        """float32[d], unit length."""
+        part, row = self._at(place)
+        return part.block.vectors[row]
+
+    def span(self, layer: Layer) -> tuple[int, int]:
+        """The first candidate of a layer, and the first after them."""
+        own = [at for at, part in enumerate(self._parts) if part.place.layer == layer]
+        return (self._firsts[own[0]], self._firsts[own[-1] + 1]) if own else (0, 0)
+
+    # ── columns ──────────────────────────────────────────────────────────────────────────────
+
+    def column(self, name: str) -> Any:
+        """A column of the blocks."""
+        return _joined([getattr(part.block, name).take(part.rows) for part in self._parts], None)
+
+    def vectors(self, places: Any) -> Any:
+        """float32[k, d]: of some candidates."""
+        if len(self._parts) == 1:
+            part = self._parts[0]
+            return part.block.vectors.take(part.rows.take(places), axis=0)
+        return np.stack([self.vector(place) for place in places.tolist()])
+
+    @cached_property
+    def raws(self) -> list[bytes]:
+        """The ids of all candidates."""
+        return [part.block.raws[row] for part in self._parts for row in part.rows.tolist()]
+
+    @cached_property
+    def scope_no(self) -> Any:
+        """int64[n]: where each was found."""
+        numbers = [part.place.scope_no for part in self._parts]
+        return np.repeat(np.array(numbers, np.int64), [len(part.rows) for part in self._parts])
+
+    @cached_property
+    def offset(self) -> Any:
+        """int64[n]: the order of the log."""
+        return self.column("offsets")
+
+    @cached_property
+    def session(self) -> Any:
+        """int64[n]: numbers of this pool; 0 is none."""
+        return _joined([part.sessions(at) for at, part in enumerate(self._parts)], np.int64)
+
+    @cached_property
+    def importance(self) -> Any:
+        """float32[q], sums to 1."""
+        return importance(self._asked.words, [_sample(part.block) for part in self._parts])
+
+    @cached_property
+    def met(self) -> Any:
+        """float32[n]: how much of the question is met by each."""
+        # Not a matrix product: few columns, and lying apart.
+        return (self.matches * self.importance).sum(axis=1)
+
+    @cached_property
+    def actor(self) -> tuple[Any, list[str]]:
+        """int32[n] and the names: numbers of this pool, 0 is none."""
+        return self._renumbered("actor", "actors")
+
+    @cached_property
+    def role(self) -> tuple[Any, list[str]]:
+        """The same of roles."""
+        return self._renumbered("role", "roles")
+
+    def _renumbered(self, column: str, names: str) -> tuple[Any, list[str]]:
+        pairs = [
+            (getattr(part.block, column).take(part.rows), getattr(part.block, names))
+            for part in self._parts
+        ]
+        return _renumbered(pairs)
+
+    @cached_property
+    def beside(self) -> Any:
+        """int64[4, n]: which candidate stands on each of the SIDES; -1 when none of them does."""
+        # A place is a part and a row; the pool is in this order.
+        key = _joined([part.rows | at << 40 for at, part in enumerate(self._parts)], np.int64)
+        near = _joined(
+            [np.where(p.near >= 0, p.near | at << 40, -1) for at, p in enumerate(self._parts)],
+            np.int64,
+            2,
+        ).T
+        found = np.minimum(np.searchsorted(key, near), len(key) - 1)
+        return np.where(key.take(found) == near, found, -1)
+
+    # ── channels ─────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def channels(self) -> Mapping[str, Any]:
+        """float32[n] each: what the searches said."""
+        vector, parts = self._asked.vector, self._parts
+        found = {"words": _joined([part.scores("words") for part in parts], np.float32)}
+        passages = _joined([part.scores("meaning") for part in parts], np.float32)
+        if self.is_told:
+            whole = _joined([part.likeness(vector) for part in parts], np.float32)
+            found["exchange"] = _joined([part.exchange(vector) for part in parts], np.float32)
+            found["lent"] = _joined([part.scores("lent") for part in parts], np.float32)
+        else:
+            whole = _likeness(
+                [part.block.vectors.take(part.rows, axis=0) for part in parts], vector
+            )
+        # A document is as like the question as a whole, or as its best passage if that is more.
+        found["meaning"] = np.maximum(whole, passages)
+        return found
 
 
 def neighbours_of(block: Block, rows: Rows) -> Rows:
@@ -164,6 +280,55 @@ def _stand_together(block: Block, rows: Rows, others: Rows) -> Any:
     return is_same
 
 
+class Beside(NamedTuple):
+    """Who stands beside the rows of a block, and how long each is together with the one before."""
+
+    near: Any  # int64[n, 4]; int32 as long as it is kept
+    length: NDArray[np.float32]  # float32[n]
+
+
+def _work_out(block: Block, rows: Rows) -> Beside:
+    near = neighbours_of(block, rows)
+    before = near[:, 1]
+    both = block.vectors.take(rows, axis=0)
+    both += np.where(before >= 0, np.float32(_BEFORE), np.float32(0))[:, None] * (
+        block.vectors.take(np.maximum(before, 0), axis=0)
+    )
+    length = np.sqrt(np.einsum("ij,ij->i", both, both))
+    return Beside(near, np.maximum(length, np.float32(1e-6)))
+
+
+def beside_of(block: Block, rows: Rows) -> Beside:
+    """The same of some rows, in order: looked up where it is known for good.
+
+    Rows join at the end, so only the last few can still get neighbours. A block too large to be
+    compared row by row is not gone through for this either.
+    """
+    settled = len(block.raws) - _LOOK_ROWS
+    if settled > limits.EXACT_ROWS_MAX:
+        return _work_out(block, rows)
+    known: Beside | None = block.worked_out.get(_BESIDE)
+    if known is None or len(known.length) < settled - _LAG_ROWS:
+        known = block.worked_out[_BESIDE] = _grown(block, known, settled)
+    count = int(np.searchsorted(rows, min(settled, len(known.length))))
+    near = known.near.take(rows[:count], axis=0).astype(np.int64)
+    found = Beside(near, known.length.take(rows[:count]))
+    if count == len(rows):
+        return found
+    last = _work_out(block, rows[count:])
+    return Beside(*(np.concatenate(pair) for pair in zip(found, last, strict=True)))
+
+
+def _grown(block: Block, known: Beside | None, settled: int) -> Beside:
+    """What is known, and all that can be; row numbers take half the room here."""
+    nobody = Beside(np.empty((0, len(SIDES)), np.int32), np.empty(0, np.float32))
+    parts = [nobody if known is None else known]
+    for start in range(len(parts[0].length), max(settled, 0), _ROWS_AT_ONCE):
+        found = _work_out(block, np.arange(start, min(start + _ROWS_AT_ONCE, settled)))
+        parts.append(found._replace(near=found.near.astype(np.int32)))
+    return Beside(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
 class Part:
     """The chosen rows of one block."""
 
@@ -171,28 +336,25 @@ class Part:
         self.place = place
         self.block = place.block
         self.rows = rows
-        self._neighbours: Any = None
         starts = place.block.starts
-        self._starts: Rows = starts[rows]
-        self.lengths: Rows = starts[rows + 1] - self._starts
+        self._starts: Rows = starts.take(rows)
+        self.lengths: Rows = starts.take(rows + 1) - self._starts
         """How many pieces each row has."""
         self._scored = scored
 
-    @property
-    def neighbours(self) -> Any:
-        """Who stands beside each."""
-        if self._neighbours is None:
-            self._neighbours = neighbours_of(self.block, self.rows)
-        return self._neighbours
+    @cached_property
+    def _beside(self) -> Beside:
+        return beside_of(self.block, self.rows)
 
-    def of(self, column: str) -> Any:
-        """A column of the block."""
-        return getattr(self.block, column)[self.rows]
+    @property
+    def near(self) -> Any:
+        """int64[n, 4]: the rows on each of the SIDES."""
+        return self._beside.near
 
     def sessions(self, at: int) -> Rows:
         """Numbers that no other part has; 0 stays none."""
-        own: Rows = self.of("session").astype(np.int64)
-        return np.where(own > 0, own + (at << 32), 0)
+        own: Rows = self.block.session.take(self.rows).astype(np.int64)
+        return np.where(own > 0, own + (at << 32), 0) if at else own
 
     def scores(self, channel: str) -> NDArray[np.float32]:
         """A channel's score of each row; 0 where it said nothing."""
@@ -203,12 +365,16 @@ class Part:
             found[np.searchsorted(self.rows, rows)] = np.fromiter(said.values(), np.float32)
         return found
 
-    def vectors_before(self) -> Any:
-        """The vector of the utterance before each; zeros where there is none."""
-        before = self.neighbours[:, 1]
-        found = self.block.vectors[before]
-        found[before < 0] = 0
-        return found
+    def likeness(self, vector: Any) -> Any:
+        """Of each row as a whole."""
+        return self.place.likeness(self.rows, vector)
+
+    def exchange(self, vector: Any) -> Any:
+        """Likeness of each row together with what was said before it."""
+        before, length = self._beside.near[:, 1], self._beside.length
+        theirs = self.place.likeness(np.maximum(before, 0), vector)
+        theirs[before < 0] = 0
+        return (self.likeness(vector) + _BEFORE * theirs) / length
 
     def pieces(self) -> Any:
         """The pieces of the rows, one after another."""
@@ -216,7 +382,7 @@ class Part:
         # Where each piece lies: the row's start, and its place within the row.
         ends = lengths.cumsum()
         places = np.repeat(self._starts - ends + lengths, lengths)
-        return self.block.tokens[places + np.arange(len(places))]
+        return self.block.tokens.take(places + np.arange(len(places)))
 
 
 def _chosen(place: Place, scored: Scored, near: int) -> Rows:
@@ -224,7 +390,7 @@ def _chosen(place: Place, scored: Scored, near: int) -> Rows:
     named = {*scored.words, *scored.meaning, *scored.lent}
     if near and named:
         best = {*islice(scored.words, near), *islice(scored.meaning, near)}
-        beside = neighbours_of(place.block, np.array(sorted(best), np.int64)).ravel()
+        beside = beside_of(place.block, np.array(sorted(best), np.int64)).near.ravel()
         beside = beside[beside >= 0]
         if place.admitted is not None:
             beside = beside[place.admitted[beside]]
@@ -232,22 +398,9 @@ def _chosen(place: Place, scored: Scored, near: int) -> Rows:
     return np.array(sorted(named), np.int64)
 
 
-def _meaning(parts: Sequence[Part], vectors: Any, vector: Any) -> Any:
-    """Likeness of each candidate as a whole, or of its best passage where that is greater."""
-    passages = _joined([part.scores("meaning") for part in parts], np.float32)
-    return np.maximum(_likeness(vectors, vector), passages)
-
-
-def _exchange(told: Sequence[Part], vectors: Any, vector: Any) -> Any:
-    """Likeness of each candidate together with what was said before it."""
-    if not told:
-        return np.zeros(len(vectors), np.float32)
-    both = vectors + _BEFORE * _joined([part.vectors_before() for part in told], np.float32, 2)
-    lengths = np.sqrt(np.einsum("ij,ij->i", both, both))
-    return _likeness(both, vector) / np.maximum(lengths, 1e-6)
-
-
-def _likeness(rows: Any, vector: Any) -> Any:
+def _likeness(parts: Sequence[Any], vector: Any) -> Any:
+    """Of rows of several blocks, compared at once: equal sentences are many among them."""
+    rows = _joined(parts, np.float32, 2)
     # A block that was made by another model is like nothing until it is made anew.
     if vector is None or rows.shape[1:] != vector.shape:
         return np.zeros(len(rows), np.float32)
@@ -265,11 +418,6 @@ def _joined(parts: Sequence[Any], kind: Any, axes: int = 1) -> Any:
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.empty((0,) * axes, kind)
-
-
-def _filled(parts: Sequence[Any], count: int, kind: Any) -> Any:
-    """The parts joined; zeros where nobody has any."""
-    return _joined(parts, kind) if parts else np.zeros(count, kind)
 
 
 def _renumbered(parts: Sequence[tuple[Any, Sequence[str]]]) -> tuple[Any, list[str]]:

@@ -5,15 +5,15 @@ out as columns, with what was said just before and after.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from engine.recall.candidates import Candidates, Question, Reach, Sources, Window
 from engine.recall.columns import Asked, Part, Place, Scored, parts_of, pools_of
 from engine.recall.late import Words, words_of
 from engine.recall.question import addressed, capitalised
-from engine.state.index import Block, Embedder, EmbedderUnavailable, Hit, Layer
+from engine.state.index import Block, Embedder, EmbedderUnavailable, Hit, Layer, Near
 
+_Hit = TypeVar("_Hit", Hit, Near)
 _WIDER: Final = 4
 _HITS_MAX: Final = 6400
 """A filter may leave out most hits: the search is made wider, up to this many."""
@@ -73,12 +73,11 @@ def _expected(sort: frozenset[str], embedder: Embedder) -> Words:
     return found
 
 
-@dataclass(frozen=True)
-class _Hits:
+class _Hits(NamedTuple):
     """What the two channels said, best first."""
 
     words: list[Hit]
-    meaning: list[Hit]
+    meaning: list[Near]
 
 
 class _Search:
@@ -95,21 +94,22 @@ class _Search:
         self._sources = sources
         self._tenant_no = tenant_no
         self._scope_nos = list(scope_nos)
+        self._blocks = sources.vectors.open(tenant_no, self._scope_nos)
         self._window = window
         self._reach = reach
         self._opened: dict[Layer, list[Place]] = {}
 
     def places(self, layer: Layer) -> list[Place]:
         """The blocks of a layer, one a scope that has any."""
-        if layer not in self._opened:
-            vectors, tenant_no = self._sources.vectors, self._tenant_no
-            blocks = ((no, vectors.block(tenant_no, no, layer)) for no in self._scope_nos)
-            self._opened[layer] = [
-                Place(layer, no, block, self._admitted(layer, block))
+        found = self._opened.get(layer)
+        if found is None:
+            blocks = ((no, self._blocks.block(no, layer)) for no in self._scope_nos)
+            found = self._opened[layer] = [
+                Place(layer, no, block, self._admitted(layer, block), self._blocks)
                 for no, block in blocks
                 if block is not None
             ]
-        return self._opened[layer]
+        return found
 
     def _admitted(self, layer: Layer, block: Block) -> Any:
         window = self._window
@@ -162,33 +162,37 @@ class _Search:
                 recorded_until_us=until_us,
             )
 
-        def by_meaning(limit: int) -> list[Hit]:
-            return sources.vectors.search(
-                self._tenant_no,
-                self._scope_nos,
-                vector,
-                layers=layers,
-                limit=limit,
-                recorded_until_us=until_us,
+        def by_meaning(limit: int) -> list[Near]:
+            return self._blocks.search(
+                vector, layers=layers, limit=limit, recorded_until_us=until_us
             )
 
-        return _Hits(
-            self._wide_enough(by_words, self._reach.words),
-            [] if vector is None else self._wide_enough(by_meaning, self._reach.meaning),
-        )
+        words = self._wide_enough(by_words, self._reach.words, self._has_words)
+        if vector is None:
+            return _Hits(words, [])
+        return _Hits(words, self._wide_enough(by_meaning, self._reach.meaning, self._has_meaning))
 
-    def _wide_enough(self, search: Callable[[int], list[Hit]], wanted: int) -> list[Hit]:
+    def _wide_enough(
+        self, search: Callable[[int], list[_Hit]], wanted: int, may_be_found: Callable[[_Hit], bool]
+    ) -> list[_Hit]:
         """The best that may be found; the search is made again, wider, when too few of them may."""
         limit = wanted
         hits = search(limit)
         if self._window.admits is None:
             return hits
         while True:
-            kept = [hit for hit in hits if self._may_be_found(hit)]
+            kept = [hit for hit in hits if may_be_found(hit)]
             if len(kept) >= wanted or len(hits) < limit or limit >= _HITS_MAX:
                 return kept[:wanted]
             limit *= _WIDER
             hits = search(limit)
+
+    def _has_words(self, hit: Hit) -> bool:
+        return any(place.row_of(hit.raw) is not None for place in self.places(hit.layer))
+
+    def _has_meaning(self, near: Near) -> bool:
+        _, layer, _, scope_no, row = near
+        return any(p.scope_no == scope_no and p.may_show(row) for p in self.places(layer))
 
     def lent(self, told: _Hits) -> dict[bytes, float]:
         """What facts that were found lend to the events they rest on: a derived key of the event.
@@ -198,9 +202,9 @@ class _Search:
         words = [hit for hit in told.words if hit.layer == "facts"]
         most = max((hit.score for hit in words), default=1.0)
         strength = {hit.raw: hit.score / most for hit in words}
-        for hit in told.meaning:
-            if hit.layer == "facts":
-                strength[hit.raw] = strength.get(hit.raw, 0.0) + hit.score
+        for less, layer, raw, _, _ in told.meaning:
+            if layer == "facts":
+                strength[raw] = strength.get(raw, 0.0) - less
         best = sorted(strength, key=lambda raw: (-strength[raw], raw))[:_LENDERS]
         lent: dict[bytes, float] = {}
         for fact, events in self._sources.events_behind(self._tenant_no, "facts", best).items():
@@ -214,28 +218,26 @@ class _Search:
         self, layers: Sequence[Layer], hits: _Hits, lent: Mapping[bytes, float], near: int = 0
     ) -> list[Part]:
         """The candidates of these layers, where they lie."""
-        words = self._by_place(layers, hits.words)
-        meaning = self._by_place(layers, hits.meaning)
-        borrowed = self._by_place(layers, [Hit("events", *some) for some in lent.items()])
         places = [place for layer in layers for place in self.places(layer)]
-        scored = [Scored(*some) for some in zip(words, meaning, borrowed, strict=True)]
-        return parts_of(places, scored, near)
-
-    def _by_place(self, layers: Sequence[Layer], hits: Sequence[Hit]) -> list[dict[int, float]]:
-        """Row -> score, place by place, in the order of the layers."""
-        found: dict[Layer, list[dict[int, float]]] = {
-            layer: [{} for _ in self.places(layer)] for layer in layers
-        }
-        pairs = {
-            layer: list(zip(self.places(layer), rows, strict=True)) for layer, rows in found.items()
-        }
-        for hit in hits:
-            for place, rows in pairs.get(hit.layer, ()):
-                row = place.row_of(hit.raw)
-                if row is not None:
-                    rows[row] = hit.score
+        scored = [Scored({}, {}, {}) for _ in places]
+        at = {(p.layer, p.scope_no): (p, some) for p, some in zip(places, scored, strict=True)}
+        for less, layer, _, scope_no, row in hits.meaning:
+            found = at.get((layer, scope_no))
+            if found is not None and found[0].may_show(row):
+                found[1].meaning[row] = -less
+        by_layer: dict[Layer, list[tuple[Place, Scored]]] = {layer: [] for layer in layers}
+        for place, some in zip(places, scored, strict=True):
+            by_layer[place.layer].append((place, some))
+        for hit in hits.words:
+            for place, some in by_layer.get(hit.layer, ()):
+                place_row = place.row_of(hit.raw)
+                if place_row is not None:
+                    some.words[place_row] = hit.score
                     break
-        return [rows for layer in layers for rows in found[layer]]
-
-    def _may_be_found(self, hit: Hit) -> bool:
-        return any(place.row_of(hit.raw) is not None for place in self.places(hit.layer))
+        for raw, strength in lent.items():
+            for place, some in by_layer["events"]:
+                place_row = place.row_of(raw)
+                if place_row is not None:
+                    some.lent[place_row] = strength
+                    break
+        return parts_of(places, scored, near)

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from engine import policy, records
-from engine.attached import same_reading
-from engine.read import as_it_stands
+from engine.attached import Attached, same_reading
+from engine.read import with_news
 from engine.recall.filters import admits
 from engine.recall.plan import Plan
 from engine.recall.render import Thing
 from engine.recall.shapes import UNMARKED, Found, Marks, Ranked
-from engine.recall.sheet import raw_event, rests_on, sheet_of
+from engine.recall.sheet import LAYER_OF, raw_event, rests_on, sheet_of
 from engine.recall.temporal import sees_event
 from engine.state.index import Block, Layer
 from engine.state.names import SCOPE
+from projectors.derives.rows import DerivesRow
 from schemas.caller import Caller
-from schemas.ids import PREFIXES, format_id, parse_id, uuid7_instant_us
+from schemas.ids import format_id, parse_id, uuid7_instant_us
 from schemas.layers import Belief, Concept, Episode, Event, Fact, Record
 from schemas.pack import LayerName
 from schemas.times import to_us
@@ -39,15 +40,6 @@ INDEXED: Final[Mapping[LayerName, Layer]] = {
 }
 """What a layer is called on the wire -> what its tables and the indexes call it."""
 
-LAYER_OF: Final[Mapping[str, Layer]] = {
-    "evt": "events",
-    "ep": "episodes",
-    "fact": "facts",
-    "belief": "beliefs",
-    "concept": "concepts",
-}
-"""Which layer an id is of, by its prefix."""
-
 LOW_TRUST: Final = 0.5
 STALE: Final = 0.5
 """Below this confidence a record is marked; above this share of missed updates a concept is."""
@@ -55,6 +47,11 @@ STALE: Final = 0.5
 _SPARE: Final = 8
 _DEPTH_MAX: Final = 6
 """Steps from a concept to its events; there are three layers between them."""
+
+
+_standing: Final[Attached[tuple[DerivesRow | None, bool, Event]]] = Attached()
+"""An event as it was submitted -> what followed from it, whether it was cancelled, and how it reads
+with both."""
 
 
 class Loader:
@@ -113,7 +110,7 @@ class Loader:
     def _event(self, raw: bytes, submitted: Event | None) -> Event | None:
         if submitted is None:
             return None
-        event = same_reading(submitted, as_it_stands(self._engine, self._tenant_no, raw, submitted))
+        event = self._with_news(raw, submitted)
         if (
             event.excluded_from_recall
             or event.id in self._without
@@ -121,6 +118,20 @@ class Loader:
         ):
             return None
         return self._as_known(event)
+
+    def _with_news(self, raw: bytes, submitted: Event) -> Event:
+        """An event as it stands; as long as there is no news of it, the same object."""
+        engine, tenant_no = self._engine, self._tenant_no
+        derives = engine.staged.get(tenant_no, "derives", raw)
+        offset = submitted.wal_offset.to_bytes(8, "big")
+        is_cancelled = engine.inline.get(tenant_no, "cancelled", offset) is not None
+        if derives is None and not is_cancelled:
+            return submitted
+        kept = _standing.get(submitted)
+        if kept is not None and kept[0] is derives and kept[1] is is_cancelled:
+            return kept[2]
+        event = same_reading(submitted, with_news(submitted, derives, is_cancelled))
+        return _standing.keep(submitted, (derives, is_cancelled, event))[2]
 
     def _as_known(self, event: Event) -> Event:
         """Its back-pointers as of then: an id carries the moment of what it was derived from."""
@@ -248,16 +259,14 @@ class Loader:
             if name.startswith("evt_"):
                 found[name] = None
             elif depth < _DEPTH_MAX:
-                between = self._cited(name)
+                prefix = name.partition("_")[0]
+                between = self._cited(LAYER_OF.get(prefix), parse_id(prefix, name))
                 for event in self.events_of(between, depth + 1) if between is not None else ():
                     found[event] = None
         return list(found)
 
-    def _cited(self, name: str) -> Record | None:
+    def _cited(self, table: Layer | None, raw: bytes | None) -> Record | None:
         """A record that another cites: as known then, even if it no longer held."""
-        prefix = name.partition("_")[0]
-        table = LAYER_OF.get(prefix)
-        raw = parse_id(prefix, name) if prefix in PREFIXES else None
         if table is None or raw is None:
             return None
         latest, window = records.get_latest(self._engine, self._tenant_no, table, raw), self._window
@@ -290,23 +299,27 @@ class Loader:
         if record.id in graph:
             return bool(graph[record.id])
         graph[record.id] = []  # it may cite itself only by mistake; then there is no way on
-        sheet = sheet_of(record)
-        is_open = sheet.events is not None and self._are_open(sheet.events)
-        leads: list[str] = list(sheet.cited) if is_open else []
-        missing = 0
-        for name in () if is_open else sheet.cited:
-            if name.startswith("evt_"):
-                if self._reads(name):
-                    leads.append(name)
-                else:
-                    missing += 1
-            elif name in graph:
-                if graph[name]:
-                    leads.append(name)
-            elif depth < _DEPTH_MAX:
-                between = self._cited(name)
-                if between is not None and self._cite(between, graph, withheld, depth + 1):
-                    leads.append(name)
+        sheet, missing = sheet_of(record), 0
+        leads: list[str] = []
+        if sheet.events is None:
+            for name, table, raw in sheet.ways:
+                if table == "events":
+                    if self._reads(name):
+                        leads.append(name)
+                    else:
+                        missing += 1
+                elif name in graph:
+                    if graph[name]:
+                        leads.append(name)
+                elif depth < _DEPTH_MAX:
+                    between = self._cited(table, raw)
+                    if between is not None and self._cite(between, graph, withheld, depth + 1):
+                        leads.append(name)
+        elif self._are_open(sheet.events):
+            leads = sheet.cited
+        else:
+            leads = [name for name in sheet.cited if self._reads(name)]
+            missing = len(sheet.cited) - len(leads)
         if missing:
             withheld[record.id] = missing
         if leads:
@@ -315,15 +328,11 @@ class Loader:
             del graph[record.id]
         return bool(leads)
 
-    def _are_open(self, events: Sequence[bytes]) -> bool:
+    def _are_open(self, events: frozenset[bytes]) -> bool:
         """Whether all of these can be read, as far as that is told at a glance."""
         if self._without or self._plan.is_past:
             return False
-        for block in self._open_blocks:
-            rows = block.rows
-            if all(raw in rows for raw in events):
-                return True
-        return False
+        return any(block.rows.keys() >= events for block in self._open_blocks)
 
     def _reads(self, event_id: str) -> bool:
         """Whether an event can be read; each is looked up once."""
@@ -354,15 +363,26 @@ class Loader:
 
 def events_behind(
     engine: "Engine", tenant_no: int, layer: Layer, raws: Sequence[bytes]
-) -> dict[bytes, list[bytes]]:
+) -> dict[bytes, Sequence[bytes]]:
     """The events that records rest on, as they are known now: what a hit on them speaks for."""
-    found: dict[bytes, list[bytes]] = {}
+    found: dict[bytes, Sequence[bytes]] = {}
     for raw in raws:
         record = records.get_latest(engine, tenant_no, layer, raw)
         if record is not None:
-            named = _events_below(engine, tenant_no, record, 0)
-            found[raw] = [event for name in named if (event := parse_id("evt", name)) is not None]
+            found[raw] = _behind(engine, tenant_no, record)
     return found
+
+
+def _behind(engine: "Engine", tenant_no: int, record: Record) -> Sequence[bytes]:
+    """The events a record rests on; where it cites nothing else, that is known once for all."""
+    sheet = sheet_of(record)
+    if sheet.behind is None:
+        named = _events_below(engine, tenant_no, record, 0)
+        raws = tuple(raw for name in named if (raw := parse_id("evt", name)) is not None)
+        if any(not name.startswith("evt_") for name in rests_on(record)):
+            return raws
+        sheet.behind = raws
+    return sheet.behind
 
 
 def _events_below(engine: "Engine", tenant_no: int, record: Record, depth: int) -> list[str]:
@@ -377,14 +397,6 @@ def _events_below(engine: "Engine", tenant_no: int, record: Record, depth: int) 
             if between is not None:
                 below |= dict.fromkeys(_events_below(engine, tenant_no, between, depth + 1))
     return list(below)
-
-
-_PREFIX: Final[Mapping[LayerName, str]] = {
-    layer: prefix
-    for prefix, table in LAYER_OF.items()
-    for layer, own in INDEXED.items()
-    if own == table
-}
 
 
 def _marked(

@@ -16,7 +16,7 @@ from engine.recall.render import (
     line_of,
 )
 from engine.recall.select import Frame
-from engine.recall.shapes import Marks, Shown
+from engine.recall.shapes import UNMARKED, Marks, Shown
 from engine.recall.sheet import Sheet
 from engine.state.index import Embedder
 from schemas import limits
@@ -98,16 +98,14 @@ class Pricing:
         headings = HEADINGS if plan.shape.rendering == "block" else {}
         return Frame(whole, {layer: self.line(words) for layer, words in headings.items()})
 
-    def citation(self, plan: Plan, record_id: str, offered: int) -> int:
-        """What citing one item costs in this mode."""
-        if plan.shape.rendering == "nothing":
-            return 0
-        match plan.citation_mode:
-            case "inline_with_markers":
-                return self.marker(offered)
-            case "block_at_end":
-                return self.line(f"{'9' * len(str(offered))}. {record_id}")
-        return 0
+    def citing(self, plan: Plan, offered: int) -> Callable[[str], int]:
+        """What citing a record costs in this mode, when so many may be numbered."""
+        mode = "none" if plan.shape.rendering == "nothing" else plan.citation_mode
+        if mode == "block_at_end":
+            number = "9" * len(str(offered))
+            return lambda record_id: self.line(f"{number}. {record_id}")
+        price = self.marker(offered) if mode == "inline_with_markers" else 0
+        return lambda _: price
 
 
 _pricings: Final[dict[str, Pricing]] = {}
@@ -246,19 +244,26 @@ def _whole_item(plan: Plan, one: Shown, position: int) -> Item | msgspec.Raw:
     thing = one.thing
     if isinstance(thing, Event) and thing.source is not None:
         return item_of(plan, one, position)
+    opened, known = _encoded(thing, one.sheet)
+    score = repr(round(one.score, 4)).encode()
+    if one.marks is UNMARKED and not one.withheld:
+        # Most items: their place and their price are all that is said now.
+        said = b'%b,"ranked_position":%d,"score":%b%b,"tokens":%d}'
+        return msgspec.Raw(said % (opened, position, score, known, one.tokens))
     added = _added(one, position)
     if isinstance(thing, Fact):
         # The item's trust stands in the place of the record's own.
         del added["trust"]
-    return msgspec.Raw(_encoded(thing, one.sheet) + b"," + _encode(added)[1:])
+    return msgspec.Raw(opened + b"," + _encode(added)[1:])
 
 
-def _encoded(thing: Thing, sheet: Sheet) -> bytes:
-    """A record as it is sent, open at its end."""
-    if not sheet.encoded:
+def _encoded(thing: Thing, sheet: Sheet) -> tuple[bytes, bytes]:
+    """A record as it is sent, open at its end; and what every item says of where it comes from."""
+    if sheet.encoded is None:
+        said = {"source": sheet.source, "trust": sheet.trust}
         if isinstance(thing, Fact):
-            thing = msgspec.structs.replace(thing, trust=sheet.trust)
-        sheet.encoded = _encode(thing)[:-1]
+            thing = msgspec.structs.replace(thing, trust=said.pop("trust"))
+        sheet.encoded = _encode(thing)[:-1], b"," + _encode(said)[1:-1]
     return sheet.encoded
 
 

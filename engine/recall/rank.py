@@ -13,11 +13,11 @@ from typing import Any, Final, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.recall.candidates import Candidates, Pool, Question
-from engine.recall.columns import SIDES
+from engine.recall.candidates import Candidates, Question
+from engine.recall.columns import SIDES, Pool
 from engine.recall.question import MACHINES
 from engine.recall.shapes import Ranked
-from engine.state.index import LAYERS, Layer
+from engine.state.index import Layer
 
 Floats = NDArray[np.float32]
 
@@ -80,7 +80,9 @@ SAME: Final = 0.985
 DUPLICATES_AMONG: Final = 60
 """So many of the best are compared with each other."""
 
-_EVENTS: Final = LAYERS.index("events")
+_LENGTHS: Final = np.log1p(np.arange(TELLING_WORDS + 1)) / np.log1p(TELLING_WORDS)
+"""By how many words it has: 1 where enough is said to tell something."""
+
 _DAY_US: Final = 86_400_000_000
 _EPSILON: Final = 1e-6
 
@@ -123,7 +125,7 @@ class _Sum:
 
 def _features(pool: Pool, question: Question, weights: Weights) -> dict[str, Floats]:
     """What each feature adds to the score of each candidate."""
-    parts = _told(pool, weights) if pool.layer[0] == _EVENTS else _derived(pool, weights)
+    parts = _told(pool, weights) if pool.is_told else _derived(pool, weights)
     return parts | _priors(pool, question, weights)
 
 
@@ -134,26 +136,25 @@ def _derived(pool: Pool, weights: Weights) -> dict[str, Floats]:
     meaning = weights.meaning + weights.exchange + weights.exchange_session
     total.add("meaning", meaning, pool.channels["meaning"])
     if pool.matches.shape[1]:
-        total.add("late", weights.late + weights.late_around, _met(pool.matches, pool))
+        total.add("late", weights.late + weights.late_around, pool.met)
     return total.parts()
 
 
 def _told(pool: Pool, weights: Weights) -> dict[str, Floats]:
     """What was told is understood by what was said around it."""
-    beside = _positions(pool)
+    beside = pool.beside
     sessions = _Sessions(pool.session)
     # An assistant's reply says again what it was asked: then neighbours lend nothing new.
-    among_people = "assistant" not in pool.roles
+    among_people = "assistant" not in pool.role[1]
     total = _Sum()
     for name in ("words", "meaning"):
         channel = pool.channels[name]
         # No hit by words is 0, and no neighbour too; a cosine of 0 would be a bad one.
         centred = channel - channel.mean() if name == "meaning" else channel
         total.add(name, getattr(weights, name), channel)
-        if among_people:
-            shares = zip(getattr(weights, f"{name}_beside"), _at(centred, beside), strict=True)
-            for weight, column in shares:
-                total.add(f"{name}_beside", weight, column)
+        for weight, side in zip(getattr(weights, f"{name}_beside"), beside, strict=True):
+            if among_people and weight:
+                total.add(f"{name}_beside", weight, _at(centred, side))
     total.add("words_session", weights.words_session, sessions.best(pool.channels["words"]))
     exchange = pool.channels["exchange"]
     total.add("exchange", weights.exchange, exchange)
@@ -173,16 +174,11 @@ def _late(pool: Pool, beside: Any, sessions: "_Sessions", weights: Weights) -> d
     around = np.maximum(own, AROUND_SESSION * sessions.most(own))
     for share, theirs in zip(AROUND, _at(own, beside), strict=True):
         np.maximum(around, share * theirs, out=around)
-    met = np.stack([_met(own, pool), _met(around, pool)])
+    met = np.stack([pool.met, (around * pool.importance).sum(axis=1)])
     scores = np.zeros_like(met)
     if pool.is_spelled.any():
         scores[:, pool.is_spelled] = standard(met[:, pool.is_spelled])
     return {"late": weights.late * scores[0], "late_around": weights.late_around * scores[1]}
-
-
-def _met(matches: Any, pool: Pool) -> Any:
-    """How much of the question is met. Not a matrix product: few columns, and lying apart."""
-    return (matches * pool.importance).sum(axis=1)
 
 
 # ── priors ───────────────────────────────────────────────────────────────────────────────────
@@ -191,54 +187,62 @@ def _met(matches: Any, pool: Pool) -> Any:
 def _priors(pool: Pool, question: Question, weights: Weights) -> dict[str, Floats]:
     """What can be said of a candidate before it is compared: who, in which role, when, how much."""
     parts = {
-        "speaker": weights.speaker * _speaker(pool, question),
-        "role": weights.role * _role(pool, question),
-        "dated": weights.dated * _dated(pool, question),
-        "expected": weights.expected * pool.expected,
+        "speaker": _weighed(weights.speaker, _speaker(pool, question)),
+        "role": _weighed(weights.role, _role(pool, question)),
+        "dated": _weighed(weights.dated, _dated(pool, question)),
+        "expected": _weighed(weights.expected, pool.expected if question.expects else None),
     }
-    if pool.layer[0] == _EVENTS:
-        parts["length"] = weights.length * _length(pool)
-        parts["asks"] = weights.asks * pool.is_question
+    if pool.is_told:
+        parts["length"] = weights.length * _LENGTHS.take(pool.column("words"), mode="clip")
+        parts["asks"] = weights.asks * pool.column("is_question")
     if question.wants_current:
-        parts["current"] = weights.current * standard(pool.observed_us.astype(np.float64))
-    return {name: part.astype(np.float32, copy=False) for name, part in parts.items()}
-
-
-def _speaker(pool: Pool, question: Question) -> Any:
-    """1 where whoever is asked about spoke; a little of that where everybody is asked about."""
-    humans = {
-        at for at, name in enumerate(pool.actors) if name and name.partition(":")[0] not in MACHINES
+        observed = pool.column("observed_us").astype(np.float64)
+        parts["current"] = weights.current * standard(observed)
+    nothing = np.zeros(len(pool), np.float32)
+    return {
+        name: nothing if part is None else part.astype(np.float32, copy=False)
+        for name, part in parts.items()
     }
-    named = [list(pool.actors).index(name) for name in question.about if name in pool.actors]
+
+
+def _weighed(weight: float, prior: Any | None) -> Any | None:
+    return None if prior is None else weight * prior
+
+
+def _speaker(pool: Pool, question: Question) -> Any | None:
+    """1 where whoever is asked about spoke; a little of that where everybody is asked about."""
+    if not question.about:
+        return None
+    actor, actors = pool.actor
+    humans = {
+        at for at, name in enumerate(actors) if name and name.partition(":")[0] not in MACHINES
+    }
+    named = [actors.index(name) for name in question.about if name in actors]
     if not named or humans == set(named[:1]):
-        return np.zeros(len(pool), np.float32)
+        return None
     if humans <= set(named):
-        return SUBJECT * (pool.actor == named[0])
-    return np.isin(pool.actor, named).astype(np.float32)
+        return SUBJECT * (actor == named[0])
+    return np.isin(actor, named).astype(np.float32)
 
 
-def _role(pool: Pool, question: Question) -> Any:
+def _role(pool: Pool, question: Question) -> Any | None:
     """1 where the one spoke whose words are asked for, in a log of a user and an assistant."""
-    roles = list(pool.roles)
+    role, roles = pool.role
     if "user" not in roles or "assistant" not in roles or question.asks_assistant:
-        return np.zeros(len(pool), np.float32)
-    return (pool.role == roles.index("user")).astype(np.float32)
+        return None
+    return (role == roles.index("user")).astype(np.float32)
 
 
-def _length(pool: Pool) -> Any:
-    """1 where enough is said to tell something; less the fewer words there are."""
-    return np.log1p(np.minimum(pool.words, TELLING_WORDS)) / np.log1p(TELLING_WORDS)
-
-
-def _dated(pool: Pool, question: Question) -> Any:
+def _dated(pool: Pool, question: Question) -> Any | None:
     """1 in a period that is named; less the further from it, over days and over weeks.
 
     What happened is often told some days later, and what is told is about more than one day.
     """
     if not question.spans:
-        return np.zeros(len(pool), np.float32)
+        return None
+    observed_us = pool.column("observed_us")
     start, end = np.array(question.spans, np.int64).T[:, :, None]
-    apart = np.maximum(start - pool.observed_us, 0) + np.maximum(pool.observed_us - end + 1, 0)
+    apart = np.maximum(start - observed_us, 0) + np.maximum(observed_us - end + 1, 0)
     length = end - start
     close = np.exp(-apart / np.maximum(length / 10, 3 * _DAY_US))
     about = np.exp(-apart / np.maximum(length, 30 * _DAY_US))
@@ -256,21 +260,12 @@ def standard(values: Any) -> Floats:
     return scaled
 
 
-def _positions(pool: Pool) -> Any:
-    """int64[4, n]: which candidate stands on each side; -1 when none of them does."""
-    # A place in the log is a scope and a row; the pool is in this order.
-    key = pool.scope_no << 40 | pool.row
-    wanted = pool.scope_no[:, None] << 40 | pool.neighbours
-    order = np.argsort(key, kind="stable")
-    at = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
-    found = order[at]
-    return np.where((pool.neighbours >= 0) & (key[found] == wanted), found, -1).T
-
-
 def _at(values: Any, positions: Any) -> Any:
     """The value at each position; 0 where there is none."""
-    nothing = np.zeros((1, *values.shape[1:]), values.dtype)
-    return np.concatenate([values, nothing])[positions]
+    padded = np.zeros((len(values) + 1, *values.shape[1:]), values.dtype)
+    padded[:-1] = values
+    # There is none at -1: that is the last.
+    return padded.take(positions, axis=0)
 
 
 class _Sessions:
@@ -311,20 +306,23 @@ class _Ranking:
     def __init__(self, pool: Pool, parts: Mapping[str, Floats]) -> None:
         self.pool = pool
         self.parts = parts
-        total = np.stack(list(parts.values())).sum(axis=0, dtype=np.float64)
+        total = np.zeros(len(pool))
+        for part in parts.values():
+            total += part
         # Equal scores in the order of the log: the same question gives the same answer.
         self.order = np.lexsort((pool.offset, -total))
         self.scores = _squeezed(pool, total)
         # Records that read alike may hold at different times: only what was told repeats itself.
-        is_told = pool.layer[0] == _EVENTS
-        self.twins = _duplicates(pool, self.order) if is_told else {}
+        self.twins = _duplicates(pool, self.order) if pool.is_told else {}
         self._gone = {at for some in self.twins.values() for at in some}
 
     def of(self, layer: Layer) -> Sequence[Ranked]:
         """The candidates of one layer."""
-        number = LAYERS.index(layer)
-        kept = self.order[self.pool.layer[self.order] == number].tolist()
-        return _Ordered(self, layer, [at for at in kept if at not in self._gone])
+        first, last = self.pool.span(layer)
+        kept = self.order[(self.order >= first) & (self.order < last)].tolist()
+        if self._gone:
+            kept = [at for at in kept if at not in self._gone]
+        return _Ordered(self, layer, kept)
 
 
 class _Ordered(Sequence[Ranked]):
@@ -354,12 +352,12 @@ class _Ordered(Sequence[Ranked]):
         return [
             Ranked(
                 self._layer,
-                pool.raws[place],
+                pool.raw(place),
                 offset,
                 score,
                 _Parts(ranking.parts, place),
-                pool.vectors[place],
-                tuple(pool.raws[twin] for twin in twins[place]) if place in twins else (),
+                pool.vector(place),
+                tuple(map(pool.raw, twins[place])) if place in twins else (),
             )
             for place, offset, score in rows
         ]
@@ -394,19 +392,17 @@ def _squeezed(pool: Pool, total: Any) -> Any:
     is_alone = high - low < _EPSILON
     among = np.ones(len(total)) if is_alone else np.maximum((total - low) / (high - low), 0)
     among += 0.01 * (total - total.min()) / (high - total.min() + _EPSILON)
-    own = _met(pool.matches, pool)
-    best = float(np.clip(np.maximum(own, pool.channels["meaning"])[np.argmax(total)], 0.05, 0.99))
+    first = int(total.argmax())
+    like = max(float(pool.met[first]), float(pool.channels["meaning"][first]))
+    best = min(max(like, 0.05), 0.99)
     return best * (0.01 + among) / 1.03
 
 
 def _duplicates(pool: Pool, order: Any) -> dict[int, list[int]]:
     """Better candidate -> those that say the same, among the best."""
     best = order[:DUPLICATES_AMONG]
-    vectors, words, actor = (
-        pool.vectors[best],
-        pool.words[best].astype(np.float32),
-        pool.actor[best],
-    )
+    vectors, actor = pool.vectors(best), pool.actor[0].take(best)
+    words = pool.column("words").take(best).astype(np.float32)
     better, worse = (vectors @ vectors.T >= SAME).nonzero()
     is_pair = better < worse
     better, worse = better[is_pair], worse[is_pair]

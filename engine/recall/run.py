@@ -1,6 +1,6 @@
 """How does one recall go from a request to a pack?  Stage by stage, each timed and counted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
@@ -14,7 +14,6 @@ from engine.recall.candidates import Question, Reach
 from engine.recall.graph import subgraph
 from engine.recall.load import INDEXED, Loader
 from engine.recall.pack import (
-    Pricing,
     citations_of,
     context_block,
     evidence_of,
@@ -151,10 +150,12 @@ class Run:
     # ── presenting ───────────────────────────────────────────────────────────────────────────
 
     def _shown(self, found: Sequence[Found]) -> list[Shown]:
-        pricing, offered = self.pricing, len(found)
         share = max(self.plan.max_tokens // limits.PACK_ITEM_SHARE, _EXCERPT_TOKENS_MIN)
-        shown = [self._present(one, pricing, offered, share) for one in found]
-        return self._below_successors(shown)
+        citing = self.pricing.citing(self.plan, len(found))
+        shown = [self._present(one, citing, share) for one in found]
+        if any(one.marks.is_superseded for one in shown):
+            return self._below_successors(shown)
+        return shown
 
     def _below_successors(self, shown: list[Shown]) -> list[Shown]:
         """What was superseded, and is to be ranked down, stands below what took its place."""
@@ -172,9 +173,9 @@ class Run:
                 lowered.append(one)
         return lowered
 
-    def _present(self, one: Found, pricing: Pricing, offered: int, share: int) -> Shown:
+    def _present(self, one: Found, citing: Callable[[str], int], share: int) -> Shown:
         """A record with its line and its price; a long text is cut to the part that matters."""
-        plan, thing = self.plan, one.thing
+        plan, thing, pricing = self.plan, one.thing, self.pricing
         sheet, is_told = sheet_of(thing), isinstance(thing, Event)
         words = sheet.words
         excerpt: tuple[int, int] | None = None
@@ -189,16 +190,16 @@ class Run:
             tokens = pricing.line(line)
             chars = chars * 2 // 3
         return Shown(
-            layer=one.layer,
-            thing=thing,
-            sheet=sheet,
-            score=self._score(one),
-            marks=one.marks,
-            line=line,
-            tokens=tokens + pricing.citation(plan, thing.id, offered),
-            excerpt=excerpt,
-            vector=one.ranked.vector,
-            parts=one.ranked.parts,
+            one.layer,
+            thing,
+            sheet,
+            self._score(one),
+            one.marks,
+            line,
+            tokens + citing(thing.id),
+            excerpt,
+            one.ranked.vector,
+            one.ranked.parts,
         )
 
     def _score(self, one: Found) -> float:
@@ -320,7 +321,5 @@ def _number(value: int) -> bytes:
 
 def _digest(told: Sequence[Shown]) -> str:
     """What the pack says, apart from when it was asked: the lines, in their order."""
-    said = sha256()
-    for one in told:
-        said.update(f"{one.layer}\0{one.thing.id}\0{one.line}\0".encode())
-    return said.hexdigest()
+    said = "".join([f"{one.layer}\0{one.thing.id}\0{one.line}\0" for one in told])
+    return sha256(said.encode()).hexdigest()

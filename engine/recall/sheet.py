@@ -1,19 +1,38 @@
 """What does a record say by itself, whoever asks?  Worked out once for as long as it is kept."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from engine.attached import Attached
 from engine.recall.render import Thing, source_of, trust_of, when_of, words_of
+from engine.state.index import Layer
 from schemas import limits
 from schemas.ids import parse_id
 from schemas.layers import Belief, Concept, Episode, Event, Fact
+
+LAYER_OF: Final[Mapping[str, Layer]] = {
+    "evt": "events",
+    "ep": "episodes",
+    "fact": "facts",
+    "belief": "beliefs",
+    "concept": "concepts",
+}
+"""Which layer an id is of, by its prefix."""
+
+
+class Way(NamedTuple):
+    """One step down from a record: an id, its table, and its raw form where it is a record's."""
+
+    name: str
+    table: Layer | None
+    raw: bytes | None
 
 
 class Sheet:
     """What follows from a record and nothing else; it does not hold the record."""
 
     __slots__ = (
+        "behind",
         "cited",
         "encoded",
         "events",
@@ -21,6 +40,7 @@ class Sheet:
         "lines",
         "source",
         "trust",
+        "ways",
         "when",
         "words",
     )
@@ -33,12 +53,17 @@ class Sheet:
         self.cited = rests_on(thing)[: limits.CITED_EVENTS_MAX]
         self.events = _events(self.cited)
         """The raw ids of what it cites; None when not all of it is events."""
+        self.ways = [_way(name) for name in self.cited] if self.events is None else []
+        """What it cites, as it is looked up, when not all of it is events."""
+        self.behind: tuple[bytes, ...] | None = None
+        """The raw ids of all events it rests on directly; None when it rests on anything else, and
+        until somebody asked."""
         self.facts = _facts(thing)
         """The raw ids of the facts that follow from an event."""
         self.lines: dict[tuple[str, Sequence[str]], str] = {}
         """(rendering, marks) -> its line with all of its words."""
-        self.encoded = b""
-        """The record as a client gets it; empty until somebody did."""
+        self.encoded: tuple[bytes, bytes] | None = None
+        """The record as a client gets it, and where it comes from; None until somebody did."""
 
 
 _sheets: Final[Attached[Sheet]] = Attached()
@@ -77,7 +102,14 @@ def _facts(thing: Thing) -> tuple[bytes, ...]:
     return tuple(raw for name in named if (raw := parse_id("fact", name)) is not None)
 
 
-def _events(cited: Sequence[str]) -> tuple[bytes, ...] | None:
+def _way(name: str) -> Way:
+    prefix = name.partition("_")[0]
+    table = LAYER_OF.get(prefix)
+    is_looked_up = table is not None and table != "events"
+    return Way(name, table, parse_id(prefix, name) if is_looked_up else None)
+
+
+def _events(cited: Sequence[str]) -> frozenset[bytes] | None:
     raws = [raw_event(name) if name.startswith("evt_") else None for name in cited]
-    known = tuple(raw for raw in raws if raw is not None)
-    return known if len(known) == len(raws) else None
+    known = [raw for raw in raws if raw is not None]
+    return frozenset(known) if len(known) == len(raws) else None

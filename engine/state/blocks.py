@@ -17,7 +17,7 @@ from engine.state.index import Block, Document
 from schemas import limits
 
 Vectors = NDArray[np.float32]
-_ROW_OVERHEAD: Final = 160
+_ROW_OVERHEAD: Final = 180
 _BLOCK_OVERHEAD: Final = 4096
 _FIRST_ROWS: Final = 8
 _LARGE_ROWS: Final = 16_384
@@ -139,6 +139,7 @@ class GrowingBlock:
         self._pieces: dict[tuple[bytes, int], int] = {}
         self._sessions, self._actors, self._roles = Numbers(), Numbers(), Numbers(most=127)
         self._snapshot: View | None = None
+        self._worked_out: dict[str, Any] = {}
         self.graph: Graph | None = None
         self._touched: set[int] = set()
         self.put(rows)
@@ -224,7 +225,7 @@ class GrowingBlock:
         self.count = last
 
     def _overwrite(self, place: int, row: BlockRow, vector: Vectors) -> None:
-        self._vectors[place] = vector
+        self._vectors[place], self._worked_out = vector, {}
         self._changed[place] = np.frombuffer(row.tokens, "<i4")
         self._fill(slice(place, place + 1), [row])
         self._touch(place)
@@ -304,6 +305,7 @@ class GrowingBlock:
             sessions=self._sessions.names,
             actors=self._actors.names,
             roles=self._roles.names,
+            worked_out=self._worked_out,
         )
         return View(
             block=block,
@@ -338,7 +340,7 @@ class GrowingBlock:
         self._vectors = self._vectors[alive]
         self._starts = np.concatenate(([0], np.cumsum(lengths)))
         self.raws = [self.raws[at] for at in alive.tolist()]
-        self.count, self._dead = len(alive), 0
+        self.count, self._dead, self._worked_out = len(alive), 0, {}
         # New ones too: a reader's still say where its own rows are.
         self._rows, self._pieces = {}, {}
         for at, passage in enumerate(self._columns["passage"].tolist()):

@@ -6,8 +6,8 @@ feed, follow them with a checkpoint of their own, and can be thrown away.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
@@ -51,6 +51,14 @@ class Hit(msgspec.Struct, frozen=True, gc=False):
     """The passage that matched best, from 1; 0 when the text is short or matched as a whole."""
 
 
+Near = tuple[float, Layer, bytes, int, int]
+"""A document that means nearly the same: (less its likeness, layer, raw id, scope number, row), so
+that they sort as they are given. The row is that of the whole document."""
+
+NOWHERE: Final = -1
+"""The row of a document that is not there, while a passage of it is."""
+
+
 @dataclass(frozen=True)
 class Block:
     """The documents of one layer of one scope, in log order, as columns of equal length.
@@ -60,7 +68,7 @@ class Block:
     `roles` name them; 0 is none). `tokens` holds the pieces of the distinct words, for late
     interaction, row after row: those of row i are `tokens[starts[i]:starts[i + 1]]`. `rows` finds a
     document's row; it may be shared with the writer and know rows that joined later: leave those
-    out.
+    out. `worked_out` is for what readers find out about its rows: it goes when rows move.
     """
 
     raws: Sequence[bytes]
@@ -79,6 +87,7 @@ class Block:
     sessions: Sequence[str]
     actors: Sequence[str]
     roles: Sequence[str]
+    worked_out: dict[str, Any] = field(default_factory=dict)
 
 
 class TextIndex(Protocol):
@@ -106,20 +115,31 @@ class VectorIndex(Protocol):
     def block(self, tenant_no: int, scope_no: int, layer: Layer) -> Block | None:
         """The documents of a scope; None when it has none."""
 
+    def open(self, tenant_no: int, scope_nos: Sequence[int]) -> "OpenedBlocks":
+        """The blocks of these scopes, as they are when each is first asked for."""
+
+    def watermark(self) -> int:
+        """Every entry up to this offset can be found."""
+
+
+class OpenedBlocks(Protocol):
+    """Blocks of some scopes that stay as they are, whatever is written meanwhile."""
+
+    def block(self, scope_no: int, layer: Layer) -> Block | None:
+        """The documents of a scope; None when it has none."""
+
+    def likeness(self, scope_no: int, layer: Layer, rows: Any, vector: Any) -> Any:
+        """float32[k]: how like a vector these rows are; nothing to one of another model."""
+
     def search(
         self,
-        tenant_no: int,
-        scope_nos: Sequence[int],
         vector: Any,
         *,
         layers: Sequence[Layer],
         limit: int,
         recorded_until_us: int | None = None,
-    ) -> list[Hit]:
-        """The nearest documents in these scopes, by cosine."""
-
-    def watermark(self) -> int:
-        """Every entry up to this offset can be found."""
+    ) -> list[Near]:
+        """The nearest documents, by cosine, best first."""
 
 
 class EmbedderUnavailable(Exception):

@@ -7,7 +7,7 @@ scope, follows the writer from then on, and leaves when memory is short.
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from engine.state.block_rows import BlockRow, Place, Progress
 from engine.state.blocks import GrowingBlock, Vectors, View
 from engine.state.graph import Graph
-from engine.state.index import LAYERS, Block, Hit, Layer
+from engine.state.index import LAYERS, NOWHERE, Block, Layer, Near
 from engine.state.kv import KV, Batch
 from engine.state.views import prefix_end
 from schemas import limits
@@ -280,44 +280,13 @@ class BlockVectors:
 
     # ── search ───────────────────────────────────────────────────────────────────────────────
 
-    def search(
-        self,
-        tenant_no: int,
-        scope_nos: Sequence[int],
-        vector: Any,
-        *,
-        layers: Sequence[Layer],
-        limit: int,
-        recorded_until_us: int | None = None,
-    ) -> list[Hit]:
-        """The nearest documents in these scopes, by cosine; one with passages by its nearest.
+    def open(self, tenant_no: int, scope_nos: Sequence[int]) -> "Opened":
+        """The blocks of these scopes, as they are when each is first asked for."""
 
-        A vector of another model finds nothing.
-        """
-        wanted: NDArray[np.float32] = np.asarray(vector, np.float32)
-        if wanted.shape != (self.dimensions,) or limit < 1:
-            return []
-        parts: list[tuple[Layer, View, Any, Any]] = []
-        has_passages = False
-        for scope_no in scope_nos:
-            for layer, code in _codes(layers):
-                view = self._view((tenant_no, scope_no, code))
-                if view.block.raws:
-                    parts.append((layer, view, *_nearest(view, wanted, limit, recorded_until_us)))
-                    has_passages = has_passages or code == _PASSAGES
-        if len(parts) > 1 and not has_passages:
-            parts = _best_of_all(parts, limit)
-        if not has_passages:
-            hits = [hit for part in parts for hit in _hits(*part)]
-            return sorted(hits, key=lambda hit: (-hit.score, hit.layer, hit.raw))[:limit]
-        best: dict[tuple[Layer, bytes], Hit] = {}
-        for layer, view, rows, scores in parts:
-            for hit in _hits(layer, view, rows, scores):
-                known = best.get((layer, hit.raw))
-                if known is None or known.score < hit.score:
-                    best[layer, hit.raw] = hit
-        found = sorted(best.values(), key=lambda hit: (-hit.score, hit.layer, hit.raw))
-        return found[:limit]
+        def view_of(scope_no: int, code: int) -> View:
+            return self._view((tenant_no, scope_no, code))
+
+        return Opened(view_of, scope_nos, self.dimensions)
 
     # ── graphs ───────────────────────────────────────────────────────────────────────────────
 
@@ -356,16 +325,130 @@ class BlockVectors:
                     self._weigh(key, block)
 
 
-def _nearest(view: View, vector: Vectors, limit: int, until_us: int | None) -> tuple[Any, Any]:
-    """Rows and their scores: the best of a block, and all that are as good as the last of them."""
-    block = view.block
-    rows, scores = _by_graph(view, vector, limit) if until_us is None else (None, None)
-    if scores is None:
-        scores = block.vectors @ vector
-        if until_us is not None:
-            scores[block.recorded_us >= until_us] = 0
-    chosen = np.flatnonzero(scores >= _least(scores, limit))
-    return chosen if rows is None else rows[chosen], scores[chosen]
+class Opened:
+    """Blocks of some scopes: each stays as it was first seen, so a row that is found is there."""
+
+    def __init__(
+        self, view_of: Callable[[int, int], View], scope_nos: Sequence[int], dimensions: int
+    ) -> None:
+        self._view_of = view_of
+        self._scope_nos = scope_nos
+        self._dimensions = dimensions
+        self._views: dict[tuple[int, int], View] = {}
+        self._compared: dict[tuple[int, int], tuple[Any, Any]] = {}
+
+    def block(self, scope_no: int, layer: Layer) -> Block | None:
+        """The documents of a scope; None when it has none."""
+        view = self._view(scope_no, LAYERS.index(layer))
+        return view.block if view.block.raws else None
+
+    def likeness(self, scope_no: int, layer: Layer, rows: Any, vector: Any) -> Any:
+        """float32[k]: how like a vector these rows are; nothing to one of another model."""
+        place = (scope_no, LAYERS.index(layer))
+        compared = self._compared.get(place)
+        if compared is not None and compared[0] is vector:
+            return compared[1].take(rows)
+        vectors = self._view(*place).block.vectors
+        if vector is None or vectors.shape[1:] != vector.shape:
+            return np.zeros(len(rows), np.float32)
+        return vectors.take(rows, axis=0) @ vector
+
+    def search(
+        self,
+        vector: Any,
+        *,
+        layers: Sequence[Layer],
+        limit: int,
+        recorded_until_us: int | None = None,
+    ) -> list[Near]:
+        """The nearest documents, by cosine; one with passages by its nearest.
+
+        A vector of another model finds nothing.
+        """
+        vector = np.asarray(vector, np.float32)
+        if vector.shape != (self._dimensions,) or limit < 1:
+            return []
+        parts: list[_Compared] = []
+        has_passages = False
+        for scope_no in self._scope_nos:
+            for layer, code in _codes(layers):
+                if self._view(scope_no, code).block.raws:
+                    found = self._nearest(scope_no, code, vector, limit, recorded_until_us)
+                    parts.append(_Compared(layer, scope_no, code, *found))
+                    has_passages = has_passages or code == _PASSAGES
+        if has_passages:
+            near = self._with_passages(parts)
+        else:
+            near = []
+            for part in _best_of_all(parts, limit) if len(parts) > 1 else parts:
+                near += self._near(part)
+        # Equal scores come in the order of ids, not of rows.
+        near.sort()
+        return near[:limit]
+
+    def _view(self, scope_no: int, code: int) -> View:
+        found = self._views.get((scope_no, code))
+        if found is None:
+            found = self._views[scope_no, code] = self._view_of(scope_no, code)
+        return found
+
+    def _nearest(
+        self, scope_no: int, code: int, vector: Vectors, limit: int, until_us: int | None
+    ) -> tuple[Any, Any]:
+        """Rows and scores: the best of a block, and all that are as good as the last of them."""
+        view = self._view(scope_no, code)
+        block = view.block
+        rows, scores = _by_graph(view, vector, limit) if until_us is None else (None, None)
+        if scores is None:
+            scores = self._every(scope_no, code, vector)
+            if until_us is not None:
+                scores = np.where(block.recorded_us >= until_us, np.float32(0), scores)
+        chosen = np.flatnonzero(scores >= _least(scores, limit))
+        return chosen if rows is None else rows[chosen], scores[chosen]
+
+    def _every(self, scope_no: int, code: int, vector: Any) -> Any:
+        """How like every row of a block is: kept for the rows that become candidates."""
+        compared = self._compared.get((scope_no, code))
+        if compared is None or compared[0] is not vector:
+            scores = self._view(scope_no, code).block.vectors @ vector
+            compared = self._compared[scope_no, code] = (vector, scores)
+        return compared[1]
+
+    def _near(self, part: "_Compared") -> list[Near]:
+        layer, scope_no, code, rows, scores = part
+        raws = self._view(scope_no, code).block.raws
+        # A row without a vector is like nothing.
+        return [
+            (-score, layer, raws[row], scope_no, row)
+            for row, score in zip(rows.tolist(), scores.tolist(), strict=True)
+            if score != 0
+        ]
+
+    def _with_passages(self, parts: Sequence["_Compared"]) -> list[Near]:
+        """Each document once, by the nearest of its passages or by itself."""
+        best: dict[tuple[Layer, bytes], Near] = {}
+        for part in parts:
+            for near in self._near(part):
+                less, layer, raw, scope_no, row = near
+                known = best.get((layer, raw))
+                if known is None or less < known[0]:
+                    row = self._whole(scope_no, raw) if part.code == _PASSAGES else row
+                    best[layer, raw] = (less, layer, raw, scope_no, row)
+        return list(best.values())
+
+    def _whole(self, scope_no: int, raw: bytes) -> int:
+        """The row of the event that a passage is of."""
+        block = self._view(scope_no, _EVENTS).block
+        row = block.rows.get(raw, NOWHERE)
+        return row if row < len(block.raws) else NOWHERE
+
+
+class _Compared(NamedTuple):
+    layer: Layer
+    scope_no: int
+    code: int
+    rows: Any
+    scores: Any
 
 
 def _least(scores: Any, limit: int) -> Any:
@@ -378,23 +461,14 @@ def _least(scores: Any, limit: int) -> Any:
     return np.partition(scores, len(scores) - limit)[len(scores) - limit]
 
 
-def _best_of_all(
-    parts: Sequence[tuple[Layer, View, Any, Any]], limit: int
-) -> list[tuple[Layer, View, Any, Any]]:
+def _best_of_all(parts: Sequence[_Compared], limit: int) -> list[_Compared]:
     """The same parts with only what is among the best of all of them together."""
-    scores = np.concatenate([part[3] for part in parts])
+    scores = np.concatenate([part.scores for part in parts])
     least = _least(scores[scores != 0], limit)
-    kept = ((layer, view, rows, own, own >= least) for layer, view, rows, own in parts)
-    return [(layer, view, rows[mask], own[mask]) for layer, view, rows, own, mask in kept]
-
-
-def _hits(layer: Layer, view: View, rows: Any, scores: Any) -> list[Hit]:
-    raws, passages = view.block.raws, view.passage[rows].tolist()
-    # A row without a vector is like nothing.
+    masks = [part.scores >= least for part in parts]
     return [
-        Hit(layer, raws[row], score, passage)
-        for row, score, passage in zip(rows.tolist(), scores.tolist(), passages, strict=True)
-        if score != 0
+        part._replace(rows=part.rows[mask], scores=part.scores[mask])
+        for part, mask in zip(parts, masks, strict=True)
     ]
 
 

@@ -3,6 +3,7 @@
 import math
 import threading
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -319,6 +320,28 @@ def new_index(kv: MemoryKV | None = None, **options) -> tuple[BlockVectors, Memo
     return BlockVectors(kv, 1, DIMENSIONS, **options), kv
 
 
+class Found(NamedTuple):
+    """A near document, in words."""
+
+    score: float
+    layer: str
+    raw: bytes
+    scope_no: int
+    row: int
+
+
+def near(index: BlockVectors, scope_nos: list[int], wanted: np.ndarray, **options) -> list[Found]:
+    """What a search of the first tenant's scopes finds; every row is where it is said to be."""
+    opened = index.open(1, scope_nos)
+    found = [Found(-less, *place) for less, *place in opened.search(wanted, **options)]
+    for one in found:
+        block = opened.block(one.scope_no, one.layer)
+        assert block.raws[one.row] == one.raw
+        likeness = opened.likeness(one.scope_no, one.layer, np.array([one.row]), wanted)
+        assert one.score >= likeness[0] - 1e-5  # more, where a passage is nearer than the whole
+    return found
+
+
 @st.composite
 def histories(draw):
     """Batches of documents put, revised and removed, and searches in between."""
@@ -379,7 +402,7 @@ def test_vectors_are_found_as_by_a_loop(history, bytes_max):
 
 def same_as_twin(index: BlockVectors, twin: Twin, wanted, until) -> None:
     layers = ["events", "facts", "concepts"]
-    found = index.search(1, [1, 2], wanted, layers=layers, limit=99, recorded_until_us=until)
+    found = near(index, [1, 2], wanted, layers=layers, limit=99, recorded_until_us=until)
     naive = twin.search(1, [1, 2], wanted, layers=layers, until=until)
     assert [(layer, raw) for _, layer, raw in sorted(naive, key=lambda hit: hit[1:])] == sorted(
         (hit.layer, hit.raw) for hit in found
@@ -387,7 +410,7 @@ def same_as_twin(index: BlockVectors, twin: Twin, wanted, until) -> None:
     scores = {(layer, raw): score for score, layer, raw in naive}
     assert all(abs(scores[hit.layer, hit.raw] - hit.score) < 1e-5 for hit in found)
     assert sorted(found, key=lambda hit: -hit.score) == found
-    few = index.search(1, [1, 2], wanted, layers=layers, limit=3, recorded_until_us=until)
+    few = near(index, [1, 2], wanted, layers=layers, limit=3, recorded_until_us=until)
     # The best of all blocks together, and not the best of each.
     assert [hit.score for hit in found[:3]] == [hit.score for hit in few]
 
@@ -434,12 +457,30 @@ def test_a_reader_keeps_its_rows_and_loses_what_was_removed():
     assert 0 == now.rows[raw_of(2)]
 
 
+def test_what_was_opened_stays_while_others_write():
+    """A row that is found is the row that is read, whatever joins, changes or goes meanwhile."""
+    index, kv = new_index()
+    axis = np.eye(DIMENSIONS)
+    put(index, kv, *[(document(n), axis[n]) for n in range(1, 4)])
+    opened = index.open(1, [1])
+    held = opened.block(1, "events")
+    put(index, kv, (document(9), axis[3]), gone=[Gone(1, "events", raw_of(1))], checkpoint=2)
+    found = opened.search(axis[3], layers=["events"], limit=1)
+
+    assert [("events", raw_of(3), 1, 2)] == [tuple(place) for _, *place in found]
+    assert held is opened.block(1, "events")
+    assert raw_of(3) == held.raws[2]
+    assert 1 == index.open(1, [1]).block(1, "events").rows[raw_of(3)]
+
+
 def test_a_vector_of_another_model_finds_nothing():
     """Other dimensions are another model's: no hit, and no error, while generations swap."""
     index, kv = new_index()
     put(index, kv, (document(1), np.ones(DIMENSIONS)))
 
-    assert [] == index.search(1, [1], np.ones(DIMENSIONS + 1), layers=LAYERS, limit=5)
+    assert [] == near(index, [1], np.ones(DIMENSIONS + 1), layers=LAYERS, limit=5)
+    opened = index.open(1, [1])
+    assert [0.0] == opened.likeness(1, "events", np.array([0]), np.ones(DIMENSIONS + 1)).tolist()
 
 
 def test_an_event_is_found_by_its_nearest_passage():
@@ -448,13 +489,13 @@ def test_an_event_is_found_by_its_nearest_passage():
     axis = np.eye(DIMENSIONS)
     pairs = [(document(1, passage=n), axis[n]) for n in range(4)]
     put(index, kv, *pairs)
-    found = index.search(1, [1], axis[2], layers=["events"], limit=5)
+    found = near(index, [1], axis[2], layers=["events"], limit=5)
     put(index, kv, gone=[Gone(1, "events", raw_of(1))], checkpoint=2)
 
-    assert [(raw_of(1), 2)] == [(hit.raw, hit.passage) for hit in found]
+    assert [(raw_of(1), 0)] == [(hit.raw, hit.row) for hit in found]
     assert math.isclose(1, found[0].score, abs_tol=1e-3)
     assert [raw_of(1)] == index_raws(found)
-    assert [] == index.search(1, [1], axis[2], layers=["events"], limit=5)
+    assert [] == near(index, [1], axis[2], layers=["events"], limit=5)
     assert [] == list(kv.scan("blocks@1"))
     assert [] == list(kv.scan("places@1"))
 
@@ -495,10 +536,9 @@ def test_large_blocks_are_searched_by_a_graph():
         gone=[Gone(1, "facts", raw_of(4001))],
         checkpoint=2,
     )
-    found = index.search(1, [1], kept(vectors[4000]), layers=["facts"], limit=20)
-    exact = index.search(
-        1, [1], kept(vectors[4000]), layers=["facts"], limit=20, recorded_until_us=10**6
-    )
+    wanted = kept(vectors[4000])
+    found = near(index, [1], wanted, layers=["facts"], limit=20)
+    exact = near(index, [1], wanted, layers=["facts"], limit=20, recorded_until_us=10**6)
     index.close()
 
     assert {raw_of(17), raw_of(9001)} == set(index_raws(found[:2]))

@@ -125,6 +125,21 @@ async def test_an_episode_of_erased_events_is_not_kept(rig):
         assert first is not engine.told.episode(opened, members)
 
 
+async def test_an_open_episode_is_not_looked_for_until_something_is_written(rig):
+    """For one state of the views its members are read once; another state may have others."""
+    async with rig.Site() as site:
+        engine = await site.open()
+        opened, members = await an_open_episode(rig, site)
+        state = engine.staged.state
+        first = engine.told.episode(opened, members, state)
+
+        assert first is engine.told.composed(opened, state)
+        assert engine.told.composed(opened, msgspec.structs.replace(state)) is None
+        assert engine.told.composed(msgspec.structs.replace(opened), state) is None
+        engine.told.clear()
+        assert engine.told.composed(opened, state) is None
+
+
 async def test_only_so_many_episodes_are_kept(rig):
     """When there are more the memory starts again."""
     most = limits.OPEN_EPISODES_KEPT_MAX

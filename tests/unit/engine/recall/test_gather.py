@@ -4,9 +4,14 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from engine.recall import columns
 from engine.recall.candidates import Reach, Window
-from engine.recall.columns import neighbours_of
+from engine.recall.columns import beside_of, neighbours_of
+from engine.state.block_rows import BlockRow
+from engine.state.blocks import GrowingBlock, pack_vectors
 from engine.state.index import EmbedderUnavailable
 
 
@@ -159,3 +164,39 @@ def test_documents_have_no_neighbours(world):
     )
 
     assert (neighbours_of(block, np.array([0, 1])) == -1).all()
+
+
+def rows_of(world, sessions, first, seed):
+    """Rows of a block, one a session's name."""
+    chance = np.random.default_rng(seed)
+    vectors = pack_vectors(chance.normal(size=(len(sessions), 4)).astype(np.float32))
+    return [
+        BlockRow(world.raw_of(at), at, 0, 0, name, "user:a", "user", 3, False, 0, b"", vector, b"")
+        for at, (name, vector) in enumerate(zip(sessions, vectors, strict=True), start=first)
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    batches=st.lists(st.lists(st.sampled_from("ab"), max_size=9), min_size=1, max_size=6),
+    gone=st.integers(0, 20),
+    lag=st.sampled_from([0, 3, 256]),
+)
+def test_who_stands_beside_is_found_as_if_it_were_worked_out(world, batches, gone, lag):
+    """What is remembered of a block's rows is right however they joined, and when rows go."""
+    block, count = GrowingBlock(4), 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "_LAG_ROWS", lag)
+        for number, sessions in enumerate(batches):
+            block.put(rows_of(world, sessions, count, number))
+            count += len(sessions)
+            if number == 2:
+                block.remove(world.raw_of(gone))
+            seen = block.snapshot().block
+            chosen = np.arange(0, len(seen.raws), 1 + number % 2)
+            found = beside_of(seen, chosen)
+
+            assert neighbours_of(seen, chosen).tolist() == found.near.tolist()
+            before = [seen.vectors[at] if at >= 0 else np.zeros(4) for at in found.near[:, 1]]
+            both = seen.vectors[chosen] + 0.6 * np.array(before).reshape(-1, 4)
+            assert np.allclose(np.linalg.norm(both, axis=1), found.length, atol=1e-5)
