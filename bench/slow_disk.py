@@ -9,26 +9,37 @@ real sync, and as in that one other threads go on meanwhile.
 import functools
 import sys
 import time
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from api.cli import main
 from engine import engine as opening
 from engine.commit import Committer
-from engine.state.rocks import RocksKV
 
 MORE_MS: Final = 2.0
 """What every sync takes more."""
 
-_sync = RocksKV.sync
+_open_stores = opening.open_stores
 
 
-def _slowly(store: RocksKV) -> None:
-    _sync(store)
-    time.sleep(MORE_MS / 1000)
+def _slower(sync: Callable[[], None]) -> Callable[[], None]:
+    def slow() -> None:
+        sync()
+        time.sleep(MORE_MS / 1000)
+
+    return slow
+
+
+def _opened(*given: Any, **named: Any) -> opening.Stores:
+    """A data directory on a disk that takes longer."""
+    stores = _open_stores(*given, **named)
+    for kv in (stores.kv, stores.vault_kv):
+        kv.sync = _slower(kv.sync)  # type: ignore[method-assign]
+    return stores
 
 
 if __name__ == "__main__":
-    RocksKV.sync = _slowly  # type: ignore[method-assign]
+    opening.open_stores = _opened
     if sys.argv[1] == "single":
         del sys.argv[1]
         opening.Committer = functools.partial(Committer, entries_max=1)  # type: ignore[misc]
