@@ -130,6 +130,7 @@ class Beside:
         self._next = 0
         self._rows = 0
         self._lost_in_a_row = 0
+        self._is_starved = False
         self._used_s = 0.0
         self.failure: str | None = None
         self.folded = 0
@@ -146,6 +147,7 @@ class Beside:
             if not self._asked:
                 return None
             folded = _read_folded(self._asked.popleft().answer.result(limits.FOLD_S_MAX))
+            self._mind_starving(stretch)
         except _FAILURES as error:
             self._lose(error)
             return None
@@ -153,6 +155,12 @@ class Beside:
         if not folded.is_whole:
             self.discard()
         return folded if folded.steps else None
+
+    def _mind_starving(self, stretch: Stretch) -> None:
+        """Others may want every core there is, for good: then it takes its share again."""
+        waited_s = self._clock.elapsed_s() - self._used_s
+        if stretch.beside_entries and waited_s > limits.FOLD_BACK_S_MAX:
+            self._is_starved = True
 
     def wrote(self, folded: Folded) -> None:
         """What was handed out last is in the store."""
@@ -191,6 +199,7 @@ class Beside:
     def close(self) -> None:
         """End the process; it has nothing to lose."""
         self.discard()
+        self._is_starved = False
         if self._process is not None:
             self._process.close()
             self._process = None
@@ -232,7 +241,8 @@ class Beside:
                 break
             last = entries[-1].offset
             ask = Ask(
-                is_beside=stretch.beside_entries > 0,
+                # Not while it opens the store, which everything else waits for.
+                is_beside=stretch.beside_entries > 0 and not (is_afresh or self._is_starved),
                 entries=entries,
                 skips=[skip for skip in stretch.skips if start <= skip[1] <= last],
                 is_indexed=stretch.is_indexed,

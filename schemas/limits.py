@@ -282,6 +282,10 @@ then it looks at the store again."""
 FOLD_S_MAX: Final = 30.0
 """Seconds to wait for the other process before it is given up."""
 
+FOLD_BACK_S_MAX: Final = 1.0
+"""Seconds to wait for a batch of the other process while it stands back for whoever posts; one that
+takes longer gets no core at all, and stands back no more."""
+
 FOLD_IDLE_S: Final = 20.0
 """Seconds without work after which the other process goes: it holds memory."""
 

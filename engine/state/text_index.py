@@ -18,7 +18,7 @@ from typing import Any, Final
 import tantivy
 from tantivy import Occur, Query
 
-from engine.state.aside import helper, stand_back
+from engine.state.aside import helper
 from engine.state.index import LAYERS, Document, Hit, Layer
 from schemas import limits
 
@@ -178,7 +178,7 @@ class TantivyText:
         """Open the files in a folder, made when they are not there; None keeps them in memory."""
         heap = limits.TEXT_HEAP_BYTES
         # Whoever opens a shelf or commits starts the threads that index and merge.
-        self._helper = helper(_SHELVES, "text-commit", stand_back)
+        self._helper = helper(_SHELVES, "text-commit")
         opened = [
             self._helper.submit(Shelf, None if folder is None else folder / name, size)
             for name, size in (("events", heap), ("records", heap // 2))

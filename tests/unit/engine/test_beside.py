@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from engine.admin import health
-from engine.beside import Gone, Process, _encode, _read_folded
+from engine.beside import Gone, Process, _encode, _read_folded, _read_hurry
+from engine.clock import Clock
 from engine.daemon import collect_skips
 from engine.engine import Projection, assemble, open_stores, start
 from engine.engine import close as close_engine
@@ -19,6 +20,7 @@ from engine.rows import Ask
 from engine.settings import Settings
 from engine.watch import CancelRequest, cancel
 from schemas import limits
+from tests.unit.engine.rig import Inside
 
 TEXTS = (
     "I moved to Berlin in March and I work at Acme.",
@@ -278,6 +280,51 @@ async def test_it_goes_when_there_was_nothing_to_fold_for_a_while(rig):
         beside._used_s = -limits.FOLD_IDLE_S - 1
         await site.settle()
         assert beside._process is None
+
+
+class Notes(Inside):
+    """Notes whether it is to stand back."""
+
+    def __init__(self, unit, generation, stages, asked):
+        super().__init__(unit, generation, stages)
+        self._notes = asked
+
+    def ask(self, message):
+        self._notes.append(_read_hurry(message).is_beside)
+        return super().ask(message)
+
+
+class Slow(Clock):
+    """Whoever waits for anything waits so long."""
+
+    def __init__(self, seconds):
+        super().__init__()
+        self._seconds, self._passed_s = seconds, 0.0
+
+    def elapsed_s(self):
+        self._passed_s += self._seconds
+        return self._passed_s
+
+
+@pytest.mark.parametrize("is_starved", [False, True])
+async def test_one_that_gets_no_core_stands_back_no_more(rig, is_starved):
+    """It stands back for who posts, but not to open the store, and not until it starves."""
+    async with rig.Site() as site:
+        engine = await site.open()
+        beside = site.fold_beside(4)
+        beside._clock = Slow(limits.FOLD_BACK_S_MAX * (2 if is_starved else 0.1))
+        asked = []
+        beside._start = lambda generation, is_read_first: Notes(
+            engine.staged, generation, site.projection.stages, asked
+        )
+        await rig.post_many(engine, [f"number {n}" for n in range(40)])
+        engine.daemon._beside_entries = 4
+        while engine.daemon.step():
+            pass
+
+        ahead = limits.FOLD_BATCHES_AHEAD
+        assert [False] + [True] * (ahead - 1) == asked[:ahead]
+        assert {not is_starved} == set(asked[ahead:])
 
 
 @pytest.mark.parametrize("version, is_read_first", [(1, False), (2, True)])
