@@ -88,8 +88,8 @@ def words(engine, query: str, layers=LAYERS) -> list[tuple[str, bytes]]:
 def meaning(engine, query: str, layers=LAYERS) -> list[tuple[str, bytes]]:
     scope_no = engine.names.known(SCOPE, 1, HOME)
     vector = engine.embedder.embed_query(query)
-    hits = engine.vectors.search(1, [scope_no], vector, layers=layers, limit=1000)
-    return [(hit.layer, hit.raw) for hit in hits if hit.score > 0.3]
+    near = engine.vectors.open(1, [scope_no]).search(vector, layers=layers, limit=1000)
+    return [(layer, raw) for less, layer, raw, _, _ in near if less < -0.3]
 
 
 def sentences(engine) -> dict[bytes, str]:
