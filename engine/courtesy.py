@@ -8,7 +8,6 @@ that a rush slows them down and never stops them.
 """
 
 import contextlib
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -17,11 +16,6 @@ TIMES: Final = 4.0
 """How many times as long as it worked a thread gives way at the most."""
 GIVEN_S_MAX: Final = 0.005
 """Seconds to give way at a time: by then a capture has been answered."""
-ANSWERING_S: Final = 0.001
-DERIVING_S: Final = 0.0002
-"""Seconds after which a thread that wants the interpreter asks for it. While somebody is being
-answered that takes it from them; else from those who derive, and it is wanted for a request that
-has just come."""
 
 
 class Way:
@@ -38,16 +32,13 @@ class Way:
         """Somebody is being answered, until as many times `leave` was called."""
         with self._lock:
             self._taken += 1
-            if self._taken == 1:
-                self._free.clear()
-                sys.setswitchinterval(ANSWERING_S)
+            self._free.clear()
 
     def leave(self) -> None:
         """Somebody has been answered."""
         with self._lock:
             self._taken -= 1
             if not self._taken:
-                sys.setswitchinterval(DERIVING_S)
                 self._free.set()
 
     @contextlib.contextmanager

@@ -1,11 +1,10 @@
 """Do those who derive stand back for those who wait, and never for good?"""
 
-import sys
 import threading
 
 import pytest
 
-from engine.courtesy import ANSWERING_S, DERIVING_S, GIVEN_S_MAX, TIMES, Courtesy, Way
+from engine.courtesy import GIVEN_S_MAX, TIMES, Courtesy, Way
 
 PATIENCE_S = 120
 
@@ -21,14 +20,6 @@ class Waits(Way):
     def wait(self, seconds):
         """Remember it."""
         self.waited.append(seconds)
-
-
-@pytest.fixture(autouse=True)
-def _same_interval():
-    """How soon threads ask for the interpreter is the whole process's, and others test in it."""
-    before = sys.getswitchinterval()
-    yield
-    sys.setswitchinterval(before)
 
 
 @pytest.fixture
@@ -98,16 +89,3 @@ def test_a_failure_leaves_the_way():
         raise ValueError("broken")
 
     assert way.is_free
-
-
-def test_who_has_just_come_gets_the_interpreter_sooner_than_who_derives():
-    """Who is being answered keeps it for longer than those who derive."""
-    way = Waits()
-    way.take()
-    way.take()
-    way.leave()
-    taken_s = sys.getswitchinterval()
-    way.leave()
-
-    assert [ANSWERING_S, DERIVING_S] == pytest.approx([taken_s, sys.getswitchinterval()])
-    assert DERIVING_S < ANSWERING_S
