@@ -1,4 +1,5 @@
-"""What is compiled, and into what?  mypyc makes C of the modules that `pyproject.toml` names.
+"""What is compiled, and into what?  mypyc makes C of the modules that `pyproject.toml` names, and
+what is C already is compiled with them.
 
 The four packages are copied beside the environment and compiled there: an edited source is never
 hidden by an older binary, since the folder is named after all that it was made from. Modules that
@@ -18,7 +19,7 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGES: Final = ("schemas", "projectors", "engine", "api")
@@ -32,9 +33,15 @@ _FLAGS: Final = (
 )
 
 
+def _asked(root: Path) -> dict[str, Any]:
+    named: dict[str, Any] = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]
+    asked: dict[str, Any] = named["strata"]["compile"]
+    return asked
+
+
 def wanted(root: Path) -> list[str]:
     """The modules to compile, as paths in the project."""
-    asked = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["strata"]["compile"]
+    asked = _asked(root)
     paths = {
         path.relative_to(root)
         for pattern in asked["modules"]
@@ -45,6 +52,30 @@ def wanted(root: Path) -> list[str]:
     return [
         name for name in sorted(map(str, paths)) if name not in left_out and can_be(root / name)
     ]
+
+
+class Kernel(NamedTuple):
+    """A module that is C already, as its compiler wants to know it (ADR 0045)."""
+
+    name: str
+    sources: list[str]
+    include_dirs: tuple[str, ...] = ()
+    extra_compile_args: tuple[str, ...] = ("-O3",)
+
+
+def kernels(root: Path) -> list[Kernel]:
+    """What is C already: modules named after their files."""
+    named: list[str] = _asked(root)["kernels"]
+    return [Kernel(one.removesuffix(".c").replace("/", "."), [one]) for one in named]
+
+
+def kernels_into(folder: Path) -> None:
+    """Those alone, and nothing else."""
+    for kernel in kernels(ROOT):
+        for source in kernel.sources:
+            (folder / source).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / source, folder / source)
+    _build(folder, kernels(ROOT))
 
 
 def can_be(path: Path) -> bool:
@@ -58,7 +89,12 @@ def digest() -> str:
     found = hashlib.sha256()
     for part in (sys.version, version("mypy"), sysconfig.get_platform(), str(_compiler())):
         found.update(part.encode() + b"\0")
-    sources = (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
+    sources = (
+        path
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*"))
+        if path.suffix in (".py", ".c")
+    )
     for path in (ROOT / "pyproject.toml", Path(__file__), *sources):
         found.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
     return found.hexdigest()[:16]
@@ -71,8 +107,7 @@ def compile_into(folder: Path) -> None:
         shutil.copytree(ROOT / package, folder / package, ignore=ignored)
     built = folder / "build"
     _say("reading")
-    extensions = _translated(folder, wanted(ROOT), built)
-    _build(folder, extensions)
+    _build(folder, [*_translated(folder, wanted(ROOT), built), *kernels(ROOT)])
     shutil.rmtree(built)
     shutil.rmtree(folder / ".mypy_cache", ignore_errors=True)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from engine.state.index import Block, Embedder, Layer, TextIndex, VectorIndex
 
 if TYPE_CHECKING:
-    from engine.recall.columns import Pool
+    from engine.recall import columns, native
 
 QueryKind = Literal["lookup", "temporal", "multi_hop", "preference", "summary"]
 
@@ -72,6 +72,9 @@ class Reach:
 class Sources:
     """What gathering asks: the indexes, the embedder, and the events behind records."""
 
+    arithmetic: Any
+    """Who lays candidates out: the module `columns`, or a `native.Native`."""
+
     text: TextIndex
     vectors: VectorIndex
     embedder: Embedder
@@ -91,6 +94,6 @@ class Candidates:
 
     question: Question
     layers: Sequence[Layer]
-    pools: Mapping[Literal["events", "derived"], "Pool"]
+    pools: Mapping[Literal["events", "derived"], "columns.Pool | native.Pool"]
     hits: Mapping[str, int]
     """How many each channel brought: the probe that every leg was live."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from engine.recall.candidates import Candidates, Question, Reach, Sources, Window
-from engine.recall.columns import Asked, Part, Place, Scored, parts_of, pools_of
+from engine.recall.columns import Asked, Place, Scored
 from engine.recall.late import Words, words_of
 from engine.recall.question import addressed, capitalised
 from engine.state.index import Block, Embedder, EmbedderUnavailable, Hit, Layer, Near
@@ -44,7 +44,7 @@ def gather(
         embedder=sources.embedder,
     )
     derived: list[Layer] = [layer for layer in layers if layer != "events"]
-    parts: dict[Literal["events", "derived"], list[Part]] = {}
+    parts: dict[Literal["events", "derived"], list[Any]] = {}
     counts = dict.fromkeys(("words", "meaning", "facts"), 0)
     # Derived sentences are many and alike: events have a search of their own. Facts are asked in
     # any case, for they are further keys of the events behind them.
@@ -58,7 +58,7 @@ def gather(
         parts["derived"] = search.parts(derived, told, {})
         counts["words"] += len(told.words)
         counts["meaning"] += len(told.meaning)
-    pools = zip(parts, pools_of(list(parts.values()), asked), strict=True)
+    pools = zip(parts, sources.arithmetic.pools_of(list(parts.values()), asked), strict=True)
     return Candidates(question=question, layers=layers, pools=dict(pools), hits=counts)
 
 
@@ -216,15 +216,18 @@ class _Search:
 
     def parts(
         self, layers: Sequence[Layer], hits: _Hits, lent: Mapping[bytes, float], near: int = 0
-    ) -> list[Part]:
+    ) -> list[Any]:
         """The candidates of these layers, where they lie."""
         places = [place for layer in layers for place in self.places(layer)]
         scored = [Scored({}, {}, {}) for _ in places]
-        at = {(p.layer, p.scope_no): (p, some) for p, some in zip(places, scored, strict=True)}
+        meant = {
+            (place.layer, place.scope_no): (some.meaning, place.admitted)
+            for place, some in zip(places, scored, strict=True)
+        }
         for less, layer, _, scope_no, row in hits.meaning:
-            found = at.get((layer, scope_no))
-            if found is not None and found[0].may_show(row):
-                found[1].meaning[row] = -less
+            found = meant.get((layer, scope_no))
+            if found is not None and row >= 0 and (found[1] is None or found[1][row]):
+                found[0][row] = -less
         by_layer: dict[Layer, list[tuple[Place, Scored]]] = {layer: [] for layer in layers}
         for place, some in zip(places, scored, strict=True):
             by_layer[place.layer].append((place, some))
@@ -240,4 +243,5 @@ class _Search:
                 if place_row is not None:
                     some.lent[place_row] = strength
                     break
-        return parts_of(places, scored, near)
+        found_parts: list[Any] = self._sources.arithmetic.parts_of(places, scored, near)
+        return found_parts

@@ -13,6 +13,7 @@ from typing import Any, Final, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.recall import native
 from engine.recall.candidates import Candidates, Question
 from engine.recall.columns import SIDES, Pool
 from engine.recall.question import MACHINES
@@ -80,6 +81,17 @@ SAME: Final = 0.985
 DUPLICATES_AMONG: Final = 60
 """So many of the best are compared with each other."""
 
+CONSTANTS: Final = (
+    *AROUND,
+    AROUND_SESSION,
+    SESSION_BEST,
+    TELLING_WORDS,
+    SUBJECT,
+    SAME,
+    DUPLICATES_AMONG,
+)
+"""What the kernel is told besides the weights, in the order in which it reads them."""
+
 _LENGTHS: Final = np.log1p(np.arange(TELLING_WORDS + 1)) / np.log1p(TELLING_WORDS)
 """By how many words it has: 1 where enough is said to tell something."""
 
@@ -92,11 +104,19 @@ def rank(candidates: Candidates, weights: Weights = WEIGHTS) -> Mapping[Layer, S
     found: dict[Layer, Sequence[Ranked]] = dict.fromkeys(candidates.layers, ())
     for name, pool in candidates.pools.items():
         if len(pool):
-            ranking = _Ranking(pool, _features(pool, candidates.question, weights))
+            ranking = _ranking(pool, candidates.question, weights)
             for layer in candidates.layers:
                 if (layer == "events") == (name == "events"):
-                    found[layer] = ranking.of(layer)
+                    found[layer] = _Ordered(ranking, layer, ranking.order(layer))
     return found
+
+
+def _ranking(
+    pool: Pool | native.Pool, question: Question, weights: Weights
+) -> "_Ranking | native.Ranking":
+    if isinstance(pool, native.Pool):
+        return native.Ranking(pool, question, weights, CONSTANTS)
+    return _Ranking(pool, _features(pool, question, weights))
 
 
 class _Sum:
@@ -310,25 +330,43 @@ class _Ranking:
         for part in parts.values():
             total += part
         # Equal scores in the order of the log: the same question gives the same answer.
-        self.order = np.lexsort((pool.offset, -total))
+        self._order = np.lexsort((pool.offset, -total))
         self.scores = _squeezed(pool, total)
         # Records that read alike may hold at different times: only what was told repeats itself.
-        self.twins = _duplicates(pool, self.order) if pool.is_told else {}
+        self.twins = _duplicates(pool, self._order) if pool.is_told else {}
         self._gone = {at for some in self.twins.values() for at in some}
 
-    def of(self, layer: Layer) -> Sequence[Ranked]:
-        """The candidates of one layer."""
+    def order(self, layer: Layer) -> Sequence[int]:
+        """The candidates of one layer, best first."""
         first, last = self.pool.span(layer)
-        kept = self.order[(self.order >= first) & (self.order < last)].tolist()
-        if self._gone:
-            kept = [at for at in kept if at not in self._gone]
-        return _Ordered(self, layer, kept)
+        kept: list[int] = self._order[(self._order >= first) & (self._order < last)].tolist()
+        return [at for at in kept if at not in self._gone] if self._gone else kept
+
+    def items(self, layer: Layer, places: Sequence[int]) -> list[Ranked]:
+        """Some of them, put together."""
+        pool, twins = self.pool, self.twins
+        at = np.array(places, np.int64)
+        rows = zip(places, pool.offset[at].tolist(), self.scores[at].tolist(), strict=True)
+        return [
+            Ranked(
+                layer,
+                pool.raw(place),
+                offset,
+                score,
+                _Parts(self.parts, place),
+                pool.vector(place),
+                tuple(map(pool.raw, twins[place])) if place in twins else (),
+            )
+            for place, offset, score in rows
+        ]
 
 
 class _Ordered(Sequence[Ranked]):
     """Candidates in their order; each is put together when it is looked at, for few are."""
 
-    def __init__(self, ranking: _Ranking, layer: Layer, order: Sequence[int]) -> None:
+    def __init__(
+        self, ranking: "_Ranking | native.Ranking", layer: Layer, order: Sequence[int]
+    ) -> None:
         self._ranking = ranking
         self._layer = layer
         self._order = order
@@ -342,25 +380,8 @@ class _Ordered(Sequence[Ranked]):
     def __getitem__(self, place: slice) -> list[Ranked]: ...
     def __getitem__(self, place: int | slice) -> Ranked | list[Ranked]:
         if isinstance(place, slice):
-            return self._at(self._order[place])
-        return self._at([self._order[place]])[0]
-
-    def _at(self, order: Sequence[int]) -> list[Ranked]:
-        pool, ranking, twins = self._ranking.pool, self._ranking, self._ranking.twins
-        at = np.array(order, np.int64)
-        rows = zip(order, pool.offset[at].tolist(), ranking.scores[at].tolist(), strict=True)
-        return [
-            Ranked(
-                self._layer,
-                pool.raw(place),
-                offset,
-                score,
-                _Parts(ranking.parts, place),
-                pool.vector(place),
-                tuple(map(pool.raw, twins[place])) if place in twins else (),
-            )
-            for place, offset, score in rows
-        ]
+            return self._ranking.items(self._layer, self._order[place])
+        return self._ranking.items(self._layer, [self._order[place]])[0]
 
 
 class _Parts(Mapping[str, float]):

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engine.layers.naming import actor_called
 from engine.recall.candidates import Candidates, Question, Reach, Sources, Window
 from engine.recall.gather import gather
 from engine.recall.load import events_behind
+from engine.recall.native import arithmetic
 from engine.recall.rank import IN_CONTEXT, WEIGHTS, rank
 from engine.recall.recent import newest
 from engine.recall.shapes import Ranked
@@ -19,6 +20,8 @@ from schemas.errors import LayerUnavailable
 if TYPE_CHECKING:
     from engine.engine import Engine
 
+_ARITHMETIC: Final = arithmetic()
+
 
 class Search:
     """The indexes as one recall sees them: one generation, whatever is swapped meanwhile."""
@@ -28,6 +31,7 @@ class Search:
         self._directory = engine.directory
         self.text, self.vectors, self.embedder = engine.served
         self._sources = Sources(
+            arithmetic=_ARITHMETIC,
             text=self.text,
             vectors=self.vectors,
             embedder=self.embedder,

@@ -10,6 +10,7 @@ SETTINGS = """
 [tool.strata.compile]
 modules = ["core/**/*.py", "more/one.py"]
 except = ["core/not.py"]
+kernels = ["core/deep/sums.c"]
 """
 
 
@@ -64,3 +65,18 @@ def test_the_logic_of_the_projectors_is_compiled(compiling):
 
     assert [] == [name for name in logic if f"projectors/{name}.py" not in wanted]
     assert "schemas/times.py" in wanted
+
+
+def test_what_is_c_already_is_a_module_named_after_its_file(compiling, project):
+    """A kernel stands where a module of Python would."""
+    assert [("core.deep.sums", ["core/deep/sums.c"])] == [
+        (one.name, one.sources) for one in compiling.kernels(project)
+    ]
+
+
+def test_a_kernel_has_its_types_beside_it(compiling):
+    """A checker reads C as little as a reader who only wants to call it."""
+    named = [source for one in compiling.kernels(ROOT) for source in one.sources]
+
+    assert named
+    assert all((ROOT / one).with_suffix(".pyi").is_file() for one in named)

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from engine.recall.rank import IN_CONTEXT, rank
 
+pytestmark = pytest.mark.usefixtures("arithmetic")
+
 SMALL_TALK = [
     "Hey, good to see you again!",
     "It has been a long week at work.",

@@ -1,10 +1,11 @@
 """A small world to search: turns as documents in real indexes, in memory."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from engine.embedders import load_local
+from engine.recall import columns
 from engine.recall.candidates import Candidates, Question, Reach, Sources, Window
 from engine.recall.gather import gather
 from engine.recall.question import read_question
@@ -18,6 +19,8 @@ from engine.state.vector_index import BlockVectors, Placed
 from schemas.times import to_us
 
 START = datetime(2026, 3, 2, 9, tzinfo=UTC)
+ARITHMETIC = columns
+"""Who lays candidates out; `conftest.py` tries both."""
 NOW_US = to_us(datetime(2026, 6, 1, tzinfo=UTC))
 
 
@@ -58,6 +61,7 @@ class World:
         ]
         vectors.write(kv.batch(), placed, [], len(documents))
         self.sources = Sources(
+            arithmetic=columns,
             text=text,
             vectors=vectors,
             embedder=embedder,
@@ -104,7 +108,7 @@ class World:
     ) -> Candidates:
         question = read_question(text, NOW_US) if isinstance(text, str) else text
         return gather(
-            self.sources,
+            replace(self.sources, arithmetic=ARITHMETIC),
             1,
             scopes,
             question,

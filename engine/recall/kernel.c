@@ -1,0 +1,1118 @@
+/* How are candidates chosen, matched and ranked without the interpreter?  (ADR 0045)
+
+   The arithmetic of columns.py, late.py and rank.py once more, for where there is a compiler; where
+   there is none, those run. tests/unit/engine/recall/test_native.py holds the two against each
+   other. Nothing is kept between calls, and every index is checked before it is used. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIDES 4
+#define LOOK_ROWS 6
+#define PAUSE_US 3600000000LL
+#define BEFORE 0.6f
+#define FLOOR 0.35f
+#define DAY_US 86400000000.0
+#define EPSILON 1e-6
+#define LAYERS 5
+#define NOTHING 1e-9f
+
+/* ── memory and buffers: all that a call holds is let go at its end ─────────────────────────── */
+
+typedef struct {
+    Py_buffer *views;
+    int view_count, view_room;
+    void **blocks;
+    int block_count, block_room;
+} Held;
+
+static void let_go(Held *held)
+{
+    for (int at = 0; at < held->view_count; at++) PyBuffer_Release(&held->views[at]);
+    for (int at = 0; at < held->block_count; at++) free(held->blocks[at]);
+    free(held->views);
+    free(held->blocks);
+}
+
+/* Room for so many items, zeroed; NULL with an error set. */
+static void *room(Held *held, Py_ssize_t count, size_t size)
+{
+    if (held->block_count == held->block_room) {
+        int more = held->block_room ? held->block_room * 2 : 64;
+        void **blocks = realloc(held->blocks, (size_t)more * sizeof *blocks);
+        if (blocks == NULL) return PyErr_NoMemory();
+        held->blocks = blocks;
+        held->block_room = more;
+    }
+    void *found = calloc((size_t)(count > 0 ? count : 1), size);
+    if (found == NULL) return PyErr_NoMemory();
+    return held->blocks[held->block_count++] = found;
+}
+
+/* The items of a contiguous buffer of this item size (1: of any); NULL with an error set. */
+static void *items(Held *held, PyObject *object, Py_ssize_t size, Py_ssize_t *count)
+{
+    if (held->view_count == held->view_room) {
+        int more = held->view_room ? held->view_room * 2 : 128;
+        Py_buffer *views = realloc(held->views, (size_t)more * sizeof *views);
+        if (views == NULL) return PyErr_NoMemory();
+        held->views = views;
+        held->view_room = more;
+    }
+    Py_buffer *view = &held->views[held->view_count];
+    if (PyObject_GetBuffer(object, view, PyBUF_SIMPLE) < 0) return NULL;
+    held->view_count++;
+    if ((view->itemsize != size && view->itemsize != 1) || view->len % size) {
+        PyErr_SetString(PyExc_ValueError, "a column of another kind");
+        return NULL;
+    }
+    *count = view->len / size;
+    return view->buf;
+}
+
+static int refused(const char *why)
+{
+    PyErr_SetString(PyExc_ValueError, why);
+    return -1;
+}
+
+/* ── who stands beside whom ─────────────────────────────────────────────────────────────────── */
+
+typedef struct {
+    Py_ssize_t count;
+    const int32_t *session;
+    const int8_t *role;
+    const int64_t *observed;
+} Talk;
+
+/* One session; without one, turns of people within an hour of each other. */
+static int together(const Talk *talk, int64_t row, int64_t other)
+{
+    if (talk->session[row] != talk->session[other]) return 0;
+    if (talk->session[row] > 0) return 1;
+    int64_t apart = talk->observed[other] - talk->observed[row];
+    return talk->role[row] > 0 && talk->role[other] > 0 && apart <= PAUSE_US && apart >= -PAUSE_US;
+}
+
+/* The rows two before, one before, one after and two after; -1 where there is none. */
+static void neighbours(const Talk *talk, int64_t row, int64_t near[SIDES])
+{
+    for (int side = 0; side < SIDES; side++) near[side] = -1;
+    for (int step = 1, place = 1; step <= LOOK_ROWS && place >= 0 && row - step >= 0; step++)
+        if (together(talk, row, row - step)) near[place--] = row - step;
+    for (int step = 1, place = 2; step <= LOOK_ROWS && place < 4 && row + step < talk->count; step++)
+        if (together(talk, row, row + step)) near[place++] = row + step;
+}
+
+static int talk_of(Held *held, PyObject *session, PyObject *role, PyObject *observed, Talk *talk)
+{
+    Py_ssize_t roles, moments;
+    talk->session = items(held, session, 4, &talk->count);
+    if (talk->session == NULL) return -1;
+    talk->role = items(held, role, 1, &roles);
+    if (talk->role == NULL) return -1;
+    talk->observed = items(held, observed, 8, &moments);
+    if (talk->observed == NULL) return -1;
+    return roles == talk->count && moments == talk->count ? 0 : refused("columns of two lengths");
+}
+
+/* ── choosing ───────────────────────────────────────────────────────────────────────────────── */
+
+static int by_number(const void *one, const void *two)
+{
+    int64_t first = *(const int64_t *)one, second = *(const int64_t *)two;
+    return (first > second) - (first < second);
+}
+
+/* Where a row stands among rows in order; -1 when it does not. */
+static Py_ssize_t place_of(const int64_t *rows, Py_ssize_t count, int64_t row)
+{
+    Py_ssize_t low = 0, high = count;
+    while (low < high) {
+        Py_ssize_t middle = (low + high) / 2;
+        if (rows[middle] < row) low = middle + 1; else high = middle;
+    }
+    return low < count && rows[low] == row ? low : -1;
+}
+
+typedef struct {
+    Talk talk;
+    const uint8_t *admitted;
+    int64_t *rows;
+    Py_ssize_t count;
+} Choice;
+
+/* Take the rows that a channel named, and the neighbours of its best. */
+static int take(Choice *choice, PyObject *said, Py_ssize_t near)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0, place = 0;
+    while (PyDict_Next(said, &at, &key, &value)) {
+        int64_t row = PyLong_AsLongLong(key);
+        if (row == -1 && PyErr_Occurred()) return -1;
+        if (row < 0 || row >= choice->talk.count) return refused("a row that is not there");
+        choice->rows[choice->count++] = row;
+        if (place++ >= near) continue;
+        int64_t beside[SIDES];
+        neighbours(&choice->talk, row, beside);
+        for (int side = 0; side < SIDES; side++)
+            if (beside[side] >= 0 && (!choice->admitted || choice->admitted[beside[side]]))
+                choice->rows[choice->count++] = beside[side];
+    }
+    return 0;
+}
+
+static int score(const Choice *choice, PyObject *said, float *scores)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(said, &at, &key, &value)) {
+        Py_ssize_t place = place_of(choice->rows, choice->count, PyLong_AsLongLong(key));
+        double found = PyFloat_AsDouble(value);
+        if (found == -1.0 && PyErr_Occurred()) return -1;
+        if (place >= 0) scores[place] = (float)found;
+    }
+    return 0;
+}
+
+PyDoc_STRVAR(choose_doc,
+"choose(words, meaning, lent, near, session, role, observed, admitted)\n\n"
+"Rows that a channel named and the neighbours of the best of words and meaning, in order, and what\n"
+"the three channels said of each: int64[n] and float32[3, n], as bytes.");
+
+static PyObject *choose(PyObject *self, PyObject *args)
+{
+    PyObject *said[3], *session, *role, *observed, *admitted, *found = NULL;
+    Py_ssize_t near, most = 0;
+    Held held = {0};
+    Choice choice = {0};
+    if (!PyArg_ParseTuple(args, "O!O!O!nOOOO", &PyDict_Type, &said[0], &PyDict_Type, &said[1],
+                          &PyDict_Type, &said[2], &near, &session, &role, &observed, &admitted))
+        return NULL;
+    if (talk_of(&held, session, role, observed, &choice.talk) < 0) goto done;
+    if (admitted != Py_None) {
+        Py_ssize_t flags;
+        choice.admitted = items(&held, admitted, 1, &flags);
+        if (choice.admitted == NULL) goto done;
+        if (flags != choice.talk.count) { refused("columns of two lengths"); goto done; }
+    }
+    for (int channel = 0; channel < 3; channel++) most += PyDict_GET_SIZE(said[channel]);
+    choice.rows = room(&held, most + 2 * near * SIDES, sizeof(int64_t));
+    if (choice.rows == NULL) goto done;
+    for (int channel = 0; channel < 3; channel++)
+        if (take(&choice, said[channel], channel < 2 ? near : 0) < 0) goto done;
+    qsort(choice.rows, (size_t)choice.count, sizeof(int64_t), by_number);
+    Py_ssize_t kept = 0;
+    for (Py_ssize_t at = 0; at < choice.count; at++)
+        if (!kept || choice.rows[kept - 1] != choice.rows[at]) choice.rows[kept++] = choice.rows[at];
+    choice.count = kept;
+    float *scores = room(&held, 3 * kept, sizeof(float));
+    if (scores == NULL) goto done;
+    for (int channel = 0; channel < 3; channel++)
+        if (score(&choice, said[channel], scores + channel * kept) < 0) goto done;
+    found = Py_BuildValue("y#y#", (char *)choice.rows, kept * (Py_ssize_t)sizeof(int64_t),
+                          (char *)scores, 3 * kept * (Py_ssize_t)sizeof(float));
+done:
+    let_go(&held);
+    return found;
+}
+
+/* ── words ──────────────────────────────────────────────────────────────────────────────────── */
+
+PyDoc_STRVAR(pieces_doc,
+"pieces(parts)\n\n"
+"Of parts of (rows, starts, tokens): the distinct pieces of all rows as they come, which of them\n"
+"each piece is, and how many each row has: int32[m], int32[k] and int64[n], as bytes.");
+
+static PyObject *pieces(PyObject *self, PyObject *parts)
+{
+    PyObject *found = NULL;
+    Held held = {0};
+    Py_ssize_t count = PyList_Check(parts) ? PyList_GET_SIZE(parts) : -1;
+    Py_ssize_t texts = 0, all = 0, distinct = 0, largest = -1;
+    if (count < 0) { refused("not a list"); return NULL; }
+    const int64_t **rows = room(&held, count, sizeof *rows), **starts = room(&held, count, sizeof *starts);
+    const int32_t **tokens = room(&held, count, sizeof *tokens);
+    Py_ssize_t *sizes = room(&held, count, sizeof *sizes);
+    if (!rows || !starts || !tokens || !sizes) goto done;
+    for (Py_ssize_t part = 0; part < count; part++) {
+        PyObject *given[3];
+        Py_ssize_t bounds, there;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(parts, part), "OOO", &given[0], &given[1], &given[2])) goto done;
+        if ((rows[part] = items(&held, given[0], 8, &sizes[part])) == NULL) goto done;
+        if ((starts[part] = items(&held, given[1], 8, &bounds)) == NULL) goto done;
+        if ((tokens[part] = items(&held, given[2], 4, &there)) == NULL) goto done;
+        for (Py_ssize_t at = 0; at < sizes[part]; at++) {
+            int64_t row = rows[part][at];
+            if (row < 0 || row + 1 >= bounds) { refused("a row that is not there"); goto done; }
+            int64_t first = starts[part][row], last = starts[part][row + 1];
+            if (first < 0 || last < first || last > there) { refused("pieces that are not there"); goto done; }
+            for (int64_t one = first; one < last; one++) {
+                if (tokens[part][one] < 0) { refused("not a piece"); goto done; }
+                if (tokens[part][one] > largest) largest = tokens[part][one];
+            }
+            all += last - first;
+        }
+        texts += sizes[part];
+    }
+    int32_t *known = room(&held, largest + 1, sizeof *known); /* its number and one, or 0 */
+    int32_t *named = room(&held, all, sizeof *named), *places = room(&held, all, sizeof *places);
+    int64_t *lengths = room(&held, texts, sizeof *lengths);
+    if (!known || !named || !places || !lengths) goto done;
+    Py_ssize_t text = 0, piece = 0;
+    for (Py_ssize_t part = 0; part < count; part++)
+        for (Py_ssize_t at = 0; at < sizes[part]; at++) {
+            int64_t row = rows[part][at], first = starts[part][row], last = starts[part][row + 1];
+            lengths[text++] = last - first;
+            for (int64_t one = first; one < last; one++) {
+                int32_t token = tokens[part][one];
+                if (!known[token]) {
+                    named[distinct] = token;
+                    known[token] = (int32_t)++distinct;
+                }
+                places[piece++] = known[token] - 1;
+            }
+        }
+    found = Py_BuildValue("y#y#y#", (char *)named, distinct * (Py_ssize_t)sizeof *named,
+                          (char *)places, all * (Py_ssize_t)sizeof *places,
+                          (char *)lengths, texts * (Py_ssize_t)sizeof *lengths);
+done:
+    let_go(&held);
+    return found;
+}
+
+/* Sums side by side, as many on every machine: the same numbers everywhere. */
+enum { LANES = 16 };
+
+static float product(const float *one, const float *two, Py_ssize_t size)
+{
+    float sums[LANES] = {0};
+    Py_ssize_t at = 0;
+    for (; at + LANES <= size; at += LANES)
+        for (int lane = 0; lane < LANES; lane++) sums[lane] += one[at + lane] * two[at + lane];
+    float found = 0;
+    for (int lane = 0; lane < LANES; lane++) found += sums[lane];
+    for (; at < size; at++) found += one[at] * two[at];
+    return found;
+}
+
+static inline float floored(float dot, float length)
+{
+    float cosine = dot / length;
+    return cosine < FLOOR ? 0 : cosine;
+}
+
+static inline float length_of(float square) { return sqrtf(square > NOTHING ? square : NOTHING); }
+
+PyDoc_STRVAR(meet_doc,
+"meet(dots, vectors, begins, places, lengths)\n\n"
+"How well each text meets each word of a question, float32[n, q] as bytes. `dots` and `vectors` are\n"
+"of the distinct pieces, `places` and `lengths` as `pieces` gives them.");
+
+static PyObject *meet(PyObject *self, PyObject *args)
+{
+    PyObject *given[5], *found = NULL;
+    Held held = {0};
+    Py_ssize_t dot_count, number_count, distinct, piece_count, texts;
+    if (!PyArg_ParseTuple(args, "OOOOO", &given[0], &given[1], &given[2], &given[3], &given[4])) return NULL;
+    const float *dots = items(&held, given[0], 4, &dot_count);
+    const float *vectors = dots ? items(&held, given[1], 4, &number_count) : NULL;
+    const uint8_t *begins = vectors ? items(&held, given[2], 1, &distinct) : NULL;
+    const int32_t *places = begins ? items(&held, given[3], 4, &piece_count) : NULL;
+    const int64_t *lengths = places ? items(&held, given[4], 8, &texts) : NULL;
+    if (lengths == NULL) goto done;
+    if (!distinct || dot_count % distinct || number_count % distinct) { refused("columns of two lengths"); goto done; }
+    Py_ssize_t words = dot_count / distinct, width = number_count / distinct;
+    for (Py_ssize_t at = 0; at < piece_count; at++)
+        if (places[at] < 0 || places[at] >= distinct) { refused("not a piece"); goto done; }
+    float *squares = room(&held, distinct, sizeof *squares), *alone = room(&held, dot_count, sizeof *alone);
+    float *sum = room(&held, words, sizeof *sum);
+    if (!squares || !alone || !sum) goto done;
+    for (Py_ssize_t at = 0; at < distinct; at++) {
+        squares[at] = product(vectors + at * width, vectors + at * width, width);
+        float length = length_of(squares[at]);
+        for (Py_ssize_t word = 0; word < words; word++)
+            alone[at * words + word] = floored(dots[at * words + word], length);
+    }
+    found = PyBytes_FromStringAndSize(NULL, texts * words * (Py_ssize_t)sizeof(float));
+    if (found == NULL) goto done;
+    float *best = (float *)PyBytes_AS_STRING(found);
+    memset(best, 0, (size_t)(texts * words) * sizeof(float));
+    Py_ssize_t piece = 0;
+    for (Py_ssize_t text = 0; text < texts; text++, best += words) {
+        Py_ssize_t end = piece + lengths[text];
+        if (lengths[text] < 0 || end > piece_count) { Py_CLEAR(found); refused("pieces that are not there"); goto done; }
+        while (piece < end) {
+            Py_ssize_t first = piece++;
+            const float *like = alone + places[first] * words;
+            if (piece < end && !begins[places[piece]]) {
+                /* Pieces of one word are next to orthogonal: the length of their sum is a diagonal's. */
+                float square = squares[places[first]];
+                memcpy(sum, dots + places[first] * words, (size_t)words * sizeof(float));
+                for (; piece < end && !begins[places[piece]]; piece++) {
+                    square += squares[places[piece]];
+                    for (Py_ssize_t word = 0; word < words; word++) sum[word] += dots[places[piece] * words + word];
+                }
+                float length = length_of(square);
+                for (Py_ssize_t word = 0; word < words; word++) sum[word] = floored(sum[word], length);
+                like = sum;
+            }
+            for (Py_ssize_t word = 0; word < words; word++)
+                if (like[word] > best[word]) best[word] = like[word];
+        }
+        for (Py_ssize_t word = 0; word < words; word++) if (best[word] > 1) best[word] = 1;
+    }
+done:
+    let_go(&held);
+    return found;
+}
+
+PyDoc_STRVAR(weigh_doc,
+"weigh(pieces, starts, samples, texts)\n\n"
+"How much each word counts, float32[q] as bytes: by how few of so many texts have it, in samples of\n"
+"(tokens, first, last). A word of several pieces is as rare as the rarest of them.");
+
+static PyObject *weigh(PyObject *self, PyObject *args)
+{
+    PyObject *pieces_given, *starts_given, *samples, *tokens_given, *found = NULL;
+    Held held = {0};
+    Py_ssize_t pieces_count, words, there, first, last;
+    double texts, sum = 0;
+    uint8_t marked[4096] = {0};
+    if (!PyArg_ParseTuple(args, "OOO!d", &pieces_given, &starts_given, &PyList_Type, &samples, &texts))
+        return NULL;
+    const int32_t *wanted = items(&held, pieces_given, 4, &pieces_count);
+    const int64_t *starts = wanted ? items(&held, starts_given, 8, &words) : NULL;
+    double *seen = starts ? room(&held, pieces_count, sizeof *seen) : NULL;
+    double *rarity = seen ? room(&held, words, sizeof *rarity) : NULL;
+    float *shares = rarity ? room(&held, words, sizeof *shares) : NULL;
+    if (shares == NULL) goto done;
+    for (Py_ssize_t at = 0; at < pieces_count; at++) marked[wanted[at] & 4095] = 1;
+    for (Py_ssize_t sample = 0; sample < PyList_GET_SIZE(samples); sample++) {
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(samples, sample), "Onn", &tokens_given, &first, &last))
+            goto done;
+        const int32_t *tokens = items(&held, tokens_given, 4, &there);
+        if (tokens == NULL) goto done;
+        if (first < 0 || last > there) { refused("pieces that are not there"); goto done; }
+        for (Py_ssize_t one = first; one < last; one++)
+            if (marked[tokens[one] & 4095])
+                for (Py_ssize_t at = 0; at < pieces_count; at++) seen[at] += tokens[one] == wanted[at];
+    }
+    for (Py_ssize_t word = 0; word < words; word++) {
+        Py_ssize_t end = word + 1 < words ? starts[word + 1] : pieces_count;
+        double having = texts;
+        if (starts[word] < 0 || end > pieces_count) { refused("pieces that are not there"); goto done; }
+        for (Py_ssize_t at = starts[word]; at < end; at++) having = fmin(having, seen[at]);
+        sum += rarity[word] = log1p((texts - having + 0.5) / (having + 0.5)) + EPSILON;
+    }
+    for (Py_ssize_t word = 0; word < words; word++) shares[word] = (float)(rarity[word] / sum);
+    found = PyBytes_FromStringAndSize((char *)shares, words * (Py_ssize_t)sizeof *shares);
+done:
+    let_go(&held);
+    return found;
+}
+
+/* ── ranking ────────────────────────────────────────────────────────────────────────────────── */
+
+/* What Python says of weights and constants, in this order (native.py). */
+typedef struct {
+    double words, words_beside[SIDES], words_session, meaning, meaning_beside[SIDES];
+    double exchange, exchange_session, late, late_around, lent, expected, speaker, role, dated;
+    double length, asks, current;
+    double around[SIDES], around_session, session_best, telling_words, subject, same, duplicates_among;
+} Weights;
+
+enum Feature {
+    WORDS, WORDS_BESIDE, MEANING, MEANING_BESIDE, WORDS_SESSION, EXCHANGE, EXCHANGE_SESSION, LENT, LATE,
+    LATE_AROUND, SPEAKER, ROLE, DATED, EXPECTED, LENGTH, ASKS, CURRENT, FEATURES
+};
+
+enum { SAID_WORDS, SAID_MEANING, SAID_LENT };
+enum { OTHER_ROLE, USER, ASSISTANT };
+
+/* Candidates of one block. */
+typedef struct {
+    int layer;
+    Py_ssize_t count, first, width, actor_count, role_count;
+    const int64_t *rows, *offsets;
+    const float *said; /* float32[3, count] */
+    Talk talk;
+    const int32_t *actor, *words, *about, *actor_ids;
+    const uint8_t *asks, *is_human, *roles;
+    const float *vectors;
+} Part;
+
+/* A pool: its parts, what was asked, and a column for each feature. */
+typedef struct {
+    Held *held;
+    int is_told, part_count;
+    Part *parts;
+    Py_ssize_t count, words, expected, width, about_count, span_count;
+    const float *vector, *met, *importance;
+    const int64_t *lengths, *spans;
+    int expects, asks_assistant, wants_current;
+    Weights weights;
+    float *columns[FEATURES];
+    float *meaning, *own;     /* of each candidate: how like the question, how much of it is met */
+    int64_t *beside[SIDES];   /* the candidate on each side, or -1 */
+    Py_ssize_t *order, *starts, groups; /* candidates by session, and where each session begins */
+    double *total, *scores;
+} Pool;
+
+static float *column(Pool *pool, enum Feature feature)
+{
+    if (pool->columns[feature] == NULL)
+        pool->columns[feature] = room(pool->held, pool->count, sizeof(float));
+    return pool->columns[feature];
+}
+
+/* Add standard scores, weighed, to a column. */
+static int add_standard(Pool *pool, enum Feature feature, double weight, const float *values)
+{
+    if (weight == 0) return 0;
+    float *into = column(pool, feature);
+    if (into == NULL) return -1;
+    double sum = 0, squares = 0;
+    for (Py_ssize_t at = 0; at < pool->count; at++) sum += values[at];
+    double mean = sum / (double)pool->count;
+    for (Py_ssize_t at = 0; at < pool->count; at++) squares += (values[at] - mean) * (values[at] - mean);
+    double scale = weight / (sqrt(squares / (double)pool->count) + EPSILON);
+    for (Py_ssize_t at = 0; at < pool->count; at++) into[at] += (float)((values[at] - mean) * scale);
+    return 0;
+}
+
+static const Part *part_of(const Pool *pool, Py_ssize_t candidate)
+{
+    int part = pool->part_count - 1;
+    while (pool->parts[part].first > candidate) part--;
+    return &pool->parts[part];
+}
+
+static int64_t row_of(const Part *part, Py_ssize_t candidate) { return part->rows[candidate - part->first]; }
+
+/* Who spoke, and as what. A row may be revised meanwhile, and name somebody who just came: nobody. */
+static int32_t actor_of(const Part *part, Py_ssize_t candidate)
+{
+    int32_t actor = part->actor[row_of(part, candidate)];
+    return actor >= 0 && actor < part->actor_count ? actor : 0;
+}
+
+static int role_of(const Part *part, Py_ssize_t candidate)
+{
+    int8_t role = part->talk.role[row_of(part, candidate)];
+    int found = role >= 0 && role < part->role_count ? part->roles[role] : OTHER_ROLE;
+    return found == USER || found == ASSISTANT ? found : OTHER_ROLE;
+}
+
+/* What a channel said of every candidate. */
+static float *said(Pool *pool, int channel)
+{
+    float *found = room(pool->held, pool->count, sizeof *found);
+    for (int at = 0; found && at < pool->part_count; at++) {
+        const Part *part = &pool->parts[at];
+        memcpy(found + part->first, part->said + channel * part->count, (size_t)part->count * sizeof *found);
+    }
+    return found;
+}
+
+/* How like the question a row is; nothing to a question of another model. */
+static float likeness(const Pool *pool, const Part *part, int64_t row)
+{
+    if (pool->vector == NULL || part->width != pool->width) return 0;
+    return product(part->vectors + row * part->width, pool->vector, pool->width);
+}
+
+/* Likeness as a whole or by the best passage; who stands beside; likeness with what was said before. */
+static int compare(Pool *pool, float *exchange)
+{
+    float *passages = said(pool, SAID_MEANING);
+    pool->meaning = room(pool->held, pool->count, sizeof(float));
+    if (!passages || !pool->meaning) return -1;
+    for (int side = 0; pool->is_told && side < SIDES; side++)
+        if ((pool->beside[side] = room(pool->held, pool->count, sizeof(int64_t))) == NULL) return -1;
+    for (int number = 0; number < pool->part_count; number++) {
+        const Part *part = &pool->parts[number];
+        for (Py_ssize_t at = 0; at < part->count; at++) {
+            Py_ssize_t candidate = part->first + at;
+            int64_t row = part->rows[at], near[SIDES];
+            float whole = likeness(pool, part, row);
+            pool->meaning[candidate] = whole > passages[candidate] ? whole : passages[candidate];
+            if (!pool->is_told) continue;
+            neighbours(&part->talk, row, near);
+            for (int side = 0; side < SIDES; side++) {
+                Py_ssize_t place = near[side] < 0 ? -1 : place_of(part->rows, part->count, near[side]);
+                pool->beside[side][candidate] = place < 0 ? -1 : part->first + place;
+            }
+            const float *own = part->vectors + row * part->width;
+            const float *before = near[1] < 0 ? NULL : part->vectors + near[1] * part->width;
+            float square = product(own, own, part->width);
+            if (before != NULL) {
+                square += 2 * BEFORE * product(own, before, part->width);
+                square += BEFORE * BEFORE * product(before, before, part->width);
+                whole += BEFORE * likeness(pool, part, near[1]);
+            }
+            float length = square > 0 ? sqrtf(square) : 0;
+            exchange[candidate] = whole / (length > (float)EPSILON ? length : (float)EPSILON);
+        }
+    }
+    return 0;
+}
+
+/* ── sessions ───────────────────────────────────────────────────────────────────────────────── */
+
+typedef struct {
+    int64_t part, session;
+    Py_ssize_t candidate;
+} Member;
+
+static int by_session(const void *one, const void *two)
+{
+    const Member *first = one, *second = two;
+    if (first->part != second->part) return first->part < second->part ? -1 : 1;
+    if (first->session != second->session) return first->session < second->session ? -1 : 1;
+    return first->candidate < second->candidate ? -1 : first->candidate > second->candidate;
+}
+
+/* Group the candidates; one without a session is a session of its own. */
+static int group(Pool *pool)
+{
+    Member *members = room(pool->held, pool->count, sizeof *members);
+    pool->order = room(pool->held, pool->count, sizeof *pool->order);
+    pool->starts = room(pool->held, pool->count + 1, sizeof *pool->starts);
+    if (!members || !pool->order || !pool->starts) return -1;
+    for (int number = 0; number < pool->part_count; number++) {
+        const Part *part = &pool->parts[number];
+        for (Py_ssize_t at = 0; at < part->count; at++) {
+            int32_t session = part->talk.session[part->rows[at]];
+            Py_ssize_t candidate = part->first + at;
+            members[candidate] = (Member){number, session > 0 ? session : -1 - (int64_t)candidate, candidate};
+        }
+    }
+    qsort(members, (size_t)pool->count, sizeof *members, by_session);
+    for (Py_ssize_t at = 0; at < pool->count; at++) {
+        pool->order[at] = members[at].candidate;
+        if (!at || members[at].part != members[at - 1].part || members[at].session != members[at - 1].session)
+            pool->starts[pool->groups++] = at;
+    }
+    pool->starts[pool->groups] = pool->count;
+    return 0;
+}
+
+static int by_size(const void *one, const void *two)
+{
+    float first = *(const float *)one, second = *(const float *)two;
+    return (first < second) - (first > second);
+}
+
+/* For each candidate the mean of the best of its session. */
+static float *best_of_session(Pool *pool, const float *values)
+{
+    float *found = room(pool->held, pool->count, sizeof *found);
+    float *some = room(pool->held, pool->count, sizeof *some);
+    Py_ssize_t most = (Py_ssize_t)pool->weights.session_best;
+    if (!found || !some) return NULL;
+    for (Py_ssize_t at = 0; at < pool->groups; at++) {
+        Py_ssize_t first = pool->starts[at], size = pool->starts[at + 1] - first;
+        Py_ssize_t counted = size < most ? size : most;
+        for (Py_ssize_t one = 0; one < size; one++) some[one] = values[pool->order[first + one]];
+        qsort(some, (size_t)size, sizeof *some, by_size);
+        float sum = 0;
+        for (Py_ssize_t one = 0; one < counted; one++) sum += some[one];
+        for (Py_ssize_t one = 0; one < size; one++) found[pool->order[first + one]] = sum / (float)counted;
+    }
+    return found;
+}
+
+/* ── features ───────────────────────────────────────────────────────────────────────────────── */
+
+static const float *met_of(const Pool *pool, Py_ssize_t candidate)
+{
+    return pool->met + candidate * (pool->words + pool->expected);
+}
+
+static int meet_question(Pool *pool)
+{
+    pool->own = room(pool->held, pool->count, sizeof(float));
+    if (pool->own == NULL) return -1;
+    for (Py_ssize_t at = 0; at < pool->count; at++)
+        for (Py_ssize_t word = 0; word < pool->words; word++)
+            pool->own[at] += met_of(pool, at)[word] * pool->importance[word];
+    return 0;
+}
+
+/* The value at each neighbour, less something; 0 where there is none. */
+static int add_beside(Pool *pool, enum Feature feature, const double weights[SIDES], const float *values, float less)
+{
+    float *found = room(pool->held, pool->count, sizeof *found);
+    if (found == NULL) return -1;
+    for (int side = 0; side < SIDES; side++) {
+        if (weights[side] == 0) continue;
+        for (Py_ssize_t at = 0; at < pool->count; at++) {
+            int64_t other = pool->beside[side][at];
+            found[at] = other < 0 ? 0 : values[other] - less;
+        }
+        if (add_standard(pool, feature, weights[side], found) < 0) return -1;
+    }
+    return 0;
+}
+
+/* Standard scores among the texts that are spelled; a longer one counts as the average. */
+static int add_spelled(Pool *pool, enum Feature feature, double weight, const float *values)
+{
+    float *into = column(pool, feature);
+    double sum = 0, squares = 0;
+    Py_ssize_t spelled = 0;
+    if (into == NULL) return -1;
+    for (Py_ssize_t at = 0; at < pool->count; at++)
+        if (pool->lengths[at] > 0) { sum += values[at]; spelled++; }
+    if (!spelled) return 0;
+    double mean = sum / (double)spelled;
+    for (Py_ssize_t at = 0; at < pool->count; at++)
+        if (pool->lengths[at] > 0) squares += (values[at] - mean) * (values[at] - mean);
+    double scale = weight / (sqrt(squares / (double)spelled) + EPSILON);
+    for (Py_ssize_t at = 0; at < pool->count; at++)
+        if (pool->lengths[at] > 0) into[at] = (float)((values[at] - mean) * scale);
+    return 0;
+}
+
+/* How the words of the question are met by each candidate and by what is around it. */
+static int add_late(Pool *pool)
+{
+    const Weights *weights = &pool->weights;
+    float *around = room(pool->held, pool->count, sizeof *around);
+    float *most = room(pool->held, pool->words, sizeof *most);
+    if (!around || !most) return -1;
+    for (Py_ssize_t number = 0; number < pool->groups; number++) {
+        Py_ssize_t first = pool->starts[number], last = pool->starts[number + 1];
+        memset(most, 0, (size_t)pool->words * sizeof *most);
+        for (Py_ssize_t one = first; one < last; one++)
+            for (Py_ssize_t word = 0; word < pool->words; word++)
+                if (met_of(pool, pool->order[one])[word] > most[word]) most[word] = met_of(pool, pool->order[one])[word];
+        for (Py_ssize_t one = first; one < last; one++) {
+            Py_ssize_t at = pool->order[one];
+            for (Py_ssize_t word = 0; word < pool->words; word++) {
+                float best = met_of(pool, at)[word], shared = (float)weights->around_session * most[word];
+                if (shared > best) best = shared;
+                for (int side = 0; side < SIDES; side++) {
+                    int64_t other = pool->beside[side][at];
+                    float theirs = other < 0 ? 0 : (float)weights->around[side] * met_of(pool, other)[word];
+                    if (theirs > best) best = theirs;
+                }
+                around[at] += best * pool->importance[word];
+            }
+        }
+    }
+    if (add_spelled(pool, LATE, weights->late, pool->own) < 0) return -1;
+    return add_spelled(pool, LATE_AROUND, weights->late_around, around);
+}
+
+static int has_assistant(const Pool *pool)
+{
+    for (Py_ssize_t at = 0; at < pool->count; at++) {
+        const Part *part = part_of(pool, at);
+        if (role_of(part, at) == ASSISTANT) return 1;
+    }
+    return 0;
+}
+
+/* What was told is understood by what was said around it. */
+static int told(Pool *pool)
+{
+    const Weights *weights = &pool->weights;
+    float *words = said(pool, SAID_WORDS), *lent = said(pool, SAID_LENT);
+    float *exchange = room(pool->held, pool->count, sizeof *exchange);
+    if (!words || !lent || !exchange || compare(pool, exchange) < 0 || group(pool) < 0) return -1;
+    /* An assistant's reply says again what it was asked: then neighbours lend nothing new. */
+    int among_people = !has_assistant(pool);
+    double sum = 0;
+    for (Py_ssize_t at = 0; at < pool->count; at++) sum += pool->meaning[at];
+    if (add_standard(pool, WORDS, weights->words, words) < 0) return -1;
+    if (among_people && add_beside(pool, WORDS_BESIDE, weights->words_beside, words, 0) < 0) return -1;
+    if (add_standard(pool, MEANING, weights->meaning, pool->meaning) < 0) return -1;
+    /* No hit by words is 0, and no neighbour too; a cosine of 0 would be a bad one. */
+    float mean = (float)(sum / (double)pool->count);
+    if (among_people && add_beside(pool, MEANING_BESIDE, weights->meaning_beside, pool->meaning, mean) < 0)
+        return -1;
+    float *best = best_of_session(pool, words);
+    if (!best || add_standard(pool, WORDS_SESSION, weights->words_session, best) < 0) return -1;
+    if (add_standard(pool, EXCHANGE, weights->exchange, exchange) < 0) return -1;
+    if (weights->exchange_session != 0) {
+        best = best_of_session(pool, exchange);
+        if (!best || add_standard(pool, EXCHANGE_SESSION, weights->exchange_session, best) < 0) return -1;
+    }
+    if (add_standard(pool, LENT, weights->lent, lent) < 0) return -1;
+    return pool->words ? add_late(pool) : 0;
+}
+
+/* What was derived stands by itself: the weight of what is around goes to the sentence. */
+static int derived(Pool *pool)
+{
+    const Weights *weights = &pool->weights;
+    float *words = said(pool, SAID_WORDS);
+    if (!words || compare(pool, NULL) < 0) return -1;
+    if (add_standard(pool, WORDS, weights->words + weights->words_session, words) < 0) return -1;
+    double meaning = weights->meaning + weights->exchange + weights->exchange_session;
+    if (add_standard(pool, MEANING, meaning, pool->meaning) < 0) return -1;
+    return pool->words ? add_standard(pool, LATE, weights->late + weights->late_around, pool->own) : 0;
+}
+
+/* ── priors ─────────────────────────────────────────────────────────────────────────────────── */
+
+/* Where whoever is asked about spoke; a little of that where everybody is asked about. */
+static void prefer_speaker(Pool *pool, float *into)
+{
+    int32_t named = -1; /* the first of those named who is there */
+    int others = 0, is_first_human = 0, is_rest_named = 1;
+    for (Py_ssize_t at = 0; at < pool->count; at++) {
+        const Part *part = part_of(pool, at);
+        int32_t about = part->about[actor_of(part, at)];
+        if (about >= 0 && (named < 0 || about < named)) named = about;
+    }
+    if (named < 0) return;
+    for (Py_ssize_t at = 0; at < pool->count; at++) {
+        const Part *part = part_of(pool, at);
+        int32_t actor = actor_of(part, at);
+        if (!part->is_human[actor]) continue;
+        if (part->about[actor] == named) is_first_human = 1; else others = 1;
+        if (part->about[actor] < 0) is_rest_named = 0;
+    }
+    if (is_first_human && !others) return;
+    for (Py_ssize_t at = 0; at < pool->count; at++) {
+        const Part *part = part_of(pool, at);
+        int32_t about = part->about[actor_of(part, at)];
+        if (is_rest_named) into[at] = about == named ? (float)(pool->weights.speaker * pool->weights.subject) : 0;
+        else into[at] = about >= 0 ? (float)pool->weights.speaker : 0;
+    }
+}
+
+/* Where the one spoke whose words are asked for, in a log of a user and an assistant. */
+static void prefer_role(Pool *pool, float *into)
+{
+    int seen[3] = {0};
+    for (Py_ssize_t at = 0; at < pool->count; at++) {
+        const Part *part = part_of(pool, at);
+        seen[role_of(part, at)] = 1;
+    }
+    if (!seen[USER] || !seen[ASSISTANT] || pool->asks_assistant) return;
+    for (Py_ssize_t at = 0; at < pool->count; at++) {
+        const Part *part = part_of(pool, at);
+        if (role_of(part, at) == USER) into[at] = (float)pool->weights.role;
+    }
+}
+
+/* In a period that is named; less the further from it, over days and over weeks. */
+static void prefer_dated(Pool *pool, float *into)
+{
+    for (Py_ssize_t at = 0; pool->span_count && at < pool->count; at++) {
+        const Part *part = part_of(pool, at);
+        int64_t observed = part->talk.observed[row_of(part, at)];
+        double best = 0;
+        for (Py_ssize_t span = 0; span < pool->span_count; span++) {
+            int64_t start = pool->spans[2 * span], end = pool->spans[2 * span + 1];
+            double length = (double)(end - start), apart = 0;
+            if (observed < start) apart += (double)(start - observed);
+            if (observed >= end) apart += (double)(observed - end + 1);
+            double close = exp(-apart / fmax(length / 10, 3 * DAY_US));
+            double about = exp(-apart / fmax(length, 30 * DAY_US));
+            best = fmax(best, (close + about) / 2);
+        }
+        into[at] = (float)(pool->weights.dated * best);
+    }
+}
+
+static int add_current(Pool *pool)
+{
+    double sum = 0, squares = 0, *observed = room(pool->held, pool->count, sizeof *observed);
+    float *into = column(pool, CURRENT);
+    if (!observed || !into) return -1;
+    for (Py_ssize_t at = 0; at < pool->count; at++) {
+        const Part *part = part_of(pool, at);
+        sum += observed[at] = (double)part->talk.observed[row_of(part, at)];
+    }
+    double mean = sum / (double)pool->count;
+    for (Py_ssize_t at = 0; at < pool->count; at++) squares += (observed[at] - mean) * (observed[at] - mean);
+    double scale = pool->weights.current / (sqrt(squares / (double)pool->count) + EPSILON);
+    for (Py_ssize_t at = 0; at < pool->count; at++) into[at] = (float)((observed[at] - mean) * scale);
+    return 0;
+}
+
+/* What can be said of a candidate before it is compared: who, in which role, when, how much. */
+static int priors(Pool *pool)
+{
+    const Weights *weights = &pool->weights;
+    float *speaker = column(pool, SPEAKER), *role = column(pool, ROLE);
+    float *dated = column(pool, DATED), *expected = column(pool, EXPECTED);
+    if (!speaker || !role || !dated || !expected) return -1;
+    if (pool->about_count) prefer_speaker(pool, speaker);
+    prefer_role(pool, role);
+    prefer_dated(pool, dated);
+    for (Py_ssize_t at = 0; pool->expects && at < pool->count; at++) {
+        float best = 0;
+        for (Py_ssize_t word = pool->words; word < pool->words + pool->expected; word++)
+            if (met_of(pool, at)[word] > best) best = met_of(pool, at)[word];
+        expected[at] = (float)weights->expected * best;
+    }
+    if (pool->is_told) {
+        float *length = column(pool, LENGTH), *asks = column(pool, ASKS);
+        if (!length || !asks) return -1;
+        for (Py_ssize_t at = 0; at < pool->count; at++) {
+            const Part *part = part_of(pool, at);
+            double words = fmin(fmax(part->words[row_of(part, at)], 0), weights->telling_words);
+            length[at] = (float)(weights->length * (log1p(words) / log1p(weights->telling_words)));
+            asks[at] = part->asks[row_of(part, at)] ? (float)weights->asks : 0;
+        }
+    }
+    return pool->wants_current ? add_current(pool) : 0;
+}
+
+/* ── the order ──────────────────────────────────────────────────────────────────────────────── */
+
+typedef struct {
+    double total;
+    int64_t offset;
+    Py_ssize_t candidate;
+} Standing;
+
+static int by_standing(const void *one, const void *two)
+{
+    const Standing *first = one, *second = two;
+    if (first->total != second->total) return first->total > second->total ? -1 : 1;
+    if (first->offset != second->offset) return first->offset < second->offset ? -1 : 1;
+    return first->candidate < second->candidate ? -1 : first->candidate > second->candidate;
+}
+
+/* Equal scores in the order of the log: the same question gives the same answer. */
+static Standing *ordered(Pool *pool)
+{
+    Standing *found = room(pool->held, pool->count, sizeof *found);
+    pool->total = room(pool->held, pool->count, sizeof(double));
+    if (!found || !pool->total) return NULL;
+    for (int feature = 0; feature < FEATURES; feature++)
+        for (Py_ssize_t at = 0; pool->columns[feature] && at < pool->count; at++)
+            pool->total[at] += pool->columns[feature][at];
+    for (Py_ssize_t at = 0; at < pool->count; at++) {
+        const Part *part = part_of(pool, at);
+        found[at] = (Standing){pool->total[at], part->offsets[row_of(part, at)], at};
+    }
+    qsort(found, (size_t)pool->count, sizeof *found, by_standing);
+    return found;
+}
+
+/* Scores in (0, 1): where it stands among the candidates, times how good the best of them is. */
+static int squeeze(Pool *pool)
+{
+    double sum = 0, high = -HUGE_VAL, low = HUGE_VAL;
+    Py_ssize_t first = 0;
+    pool->scores = room(pool->held, pool->count, sizeof(double));
+    if (pool->scores == NULL) return -1;
+    for (Py_ssize_t at = 0; at < pool->count; at++) {
+        sum += pool->total[at];
+        if (pool->total[at] > high) { high = pool->total[at]; first = at; }
+        if (pool->total[at] < low) low = pool->total[at];
+    }
+    double mean = sum / (double)pool->count;
+    double like = fmax(pool->own[first], pool->meaning[first]);
+    double best = fmin(fmax(like, 0.05), 0.99);
+    for (Py_ssize_t at = 0; at < pool->count; at++) {
+        /* One candidate by itself is the best there is. */
+        double among = high - mean < EPSILON ? 1 : fmax((pool->total[at] - mean) / (high - mean), 0);
+        among += 0.01 * (pool->total[at] - low) / (high - low + EPSILON);
+        pool->scores[at] = best * (0.01 + among) / 1.03;
+    }
+    return 0;
+}
+
+/* The number of who spoke, the same in all parts. */
+static int32_t person_of(const Part *part, Py_ssize_t candidate)
+{
+    int32_t actor = actor_of(part, candidate);
+    return part->actor_ids ? part->actor_ids[actor] : actor;
+}
+
+/* Whether two say the same: of about one length, by one person, and nearly one vector. */
+static int is_same(const Pool *pool, Py_ssize_t one, Py_ssize_t other)
+{
+    const Part *first = part_of(pool, one), *second = part_of(pool, other);
+    int64_t row = row_of(first, one), theirs = row_of(second, other);
+    if (first->width != second->width || person_of(first, one) != person_of(second, other)) return 0;
+    float words = (float)first->words[row], more = (float)second->words[theirs];
+    if (fabsf(words - more) > 0.1f * fmaxf(words, more)) return 0;
+    const float *vector = first->vectors + row * first->width;
+    return product(vector, second->vectors + theirs * second->width, first->width) >= (float)pool->weights.same;
+}
+
+/* Pairs of (better, those that say the same), among the best; the worse are marked as gone. */
+static PyObject *duplicates(const Pool *pool, const Standing *order, uint8_t *gone)
+{
+    PyObject *found = PyList_New(0);
+    Py_ssize_t most = (Py_ssize_t)pool->weights.duplicates_among;
+    if (pool->count < most) most = pool->count;
+    for (Py_ssize_t one = 0; found && one < most; one++)
+        for (Py_ssize_t other = one + 1; other < most; other++) {
+            Py_ssize_t better = order[one].candidate, worse = order[other].candidate;
+            if (gone[better]) break;
+            if (gone[worse] || !is_same(pool, better, worse)) continue;
+            gone[worse] = 1;
+            PyObject *pair = Py_BuildValue("nn", better, worse);
+            if (pair == NULL || PyList_Append(found, pair) < 0) Py_CLEAR(found);
+            Py_XDECREF(pair);
+            if (found == NULL) break;
+        }
+    return found;
+}
+
+/* The candidates of each layer, best first, as a tuple of lists. */
+static PyObject *by_layer(const Pool *pool, const Standing *order, const uint8_t *gone)
+{
+    PyObject *lists[LAYERS] = {0}, *found = NULL;
+    for (int layer = 0; layer < LAYERS; layer++)
+        if ((lists[layer] = PyList_New(0)) == NULL) goto done;
+    for (Py_ssize_t at = 0; at < pool->count; at++) {
+        Py_ssize_t candidate = order[at].candidate;
+        if (gone[candidate]) continue;
+        PyObject *number = PyLong_FromSsize_t(candidate);
+        int failed = number == NULL || PyList_Append(lists[part_of(pool, candidate)->layer], number) < 0;
+        Py_XDECREF(number);
+        if (failed) goto done;
+    }
+    found = PyTuple_Pack(LAYERS, lists[0], lists[1], lists[2], lists[3], lists[4]);
+done:
+    for (int layer = 0; layer < LAYERS; layer++) Py_XDECREF(lists[layer]);
+    return found;
+}
+
+/* ── what is given and what is given back ───────────────────────────────────────────────────── */
+
+static int read_part(Held *held, PyObject *given, Part *part)
+{
+    PyObject *rows, *said_given, *offsets, *observed, *session, *actor, *words, *asks, *role, *vectors;
+    PyObject *is_human, *about, *roles, *actor_ids;
+    Py_ssize_t count = 0, numbers = 0, sizes[5], people;
+    if (!PyArg_ParseTuple(given, "iOOOOOOOOOOnOOOO", &part->layer, &rows, &said_given, &offsets, &observed,
+                          &session, &actor, &words, &asks, &role, &vectors, &part->width, &is_human, &about,
+                          &roles, &actor_ids))
+        return -1;
+    if (part->layer < 0 || part->layer >= LAYERS) return refused("not a layer");
+    if ((part->rows = items(held, rows, 8, &part->count)) == NULL) return -1;
+    if ((part->said = items(held, said_given, 4, &count)) == NULL) return -1;
+    if (count != 3 * part->count) return refused("columns of two lengths");
+    if (talk_of(held, session, role, observed, &part->talk) < 0) return -1;
+    if ((part->offsets = items(held, offsets, 8, &sizes[0])) == NULL) return -1;
+    if ((part->actor = items(held, actor, 4, &sizes[1])) == NULL) return -1;
+    if ((part->words = items(held, words, 4, &sizes[2])) == NULL) return -1;
+    if ((part->asks = items(held, asks, 1, &sizes[3])) == NULL) return -1;
+    if ((part->vectors = items(held, vectors, 4, &numbers)) == NULL) return -1;
+    sizes[4] = part->width > 0 ? numbers / part->width : part->talk.count;
+    for (int at = 0; at < 5; at++)
+        if (sizes[at] != part->talk.count) return refused("columns of two lengths");
+    if ((part->is_human = items(held, is_human, 1, &part->actor_count)) == NULL) return -1;
+    if ((part->about = items(held, about, 4, &people)) == NULL) return -1;
+    if (people != part->actor_count) return refused("columns of two lengths");
+    if ((part->roles = items(held, roles, 1, &part->role_count)) == NULL) return -1;
+    if (!part->actor_count) return refused("nobody has no name");
+    if (actor_ids != Py_None) {
+        if ((part->actor_ids = items(held, actor_ids, 4, &people)) == NULL) return -1;
+        if (people != part->actor_count) return refused("columns of two lengths");
+    }
+    for (Py_ssize_t at = 0; at < part->count; at++) {
+        int64_t row = part->rows[at];
+        if (row < 0 || row >= part->talk.count || (at && row <= part->rows[at - 1])) return refused("rows out of order");
+    }
+    return 0;
+}
+
+static int read_pool(Pool *pool, PyObject *args)
+{
+    PyObject *parts, *vector, *met, *importance, *lengths, *spans, *weights;
+    Py_ssize_t count, sized;
+    if (!PyArg_ParseTuple(args, "pO!OOOnOOnpppO", &pool->is_told, &PyList_Type, &parts, &vector, &met, &importance,
+                          &pool->expected, &lengths, &spans, &pool->about_count, &pool->expects,
+                          &pool->asks_assistant, &pool->wants_current, &weights))
+        return -1;
+    pool->part_count = (int)PyList_GET_SIZE(parts);
+    pool->parts = room(pool->held, pool->part_count, sizeof(Part));
+    if (pool->parts == NULL) return -1;
+    for (int at = 0; at < pool->part_count; at++) {
+        pool->parts[at].first = pool->count;
+        if (read_part(pool->held, PyList_GET_ITEM(parts, at), &pool->parts[at]) < 0) return -1;
+        pool->count += pool->parts[at].count;
+    }
+    if (vector != Py_None && (pool->vector = items(pool->held, vector, 4, &pool->width)) == NULL) return -1;
+    if ((pool->met = items(pool->held, met, 4, &count)) == NULL) return -1;
+    if ((pool->importance = items(pool->held, importance, 4, &pool->words)) == NULL) return -1;
+    if ((pool->lengths = items(pool->held, lengths, 8, &sized)) == NULL) return -1;
+    if (!pool->count || sized != pool->count || count != pool->count * (pool->words + pool->expected))
+        return refused("columns of two lengths");
+    if ((pool->spans = items(pool->held, spans, 8, &pool->span_count)) == NULL) return -1;
+    pool->span_count /= 2;
+    const double *given = items(pool->held, weights, 8, &sized);
+    if (given == NULL) return -1;
+    if (sized * (Py_ssize_t)sizeof(double) != sizeof(Weights)) return refused("not the weights");
+    memcpy(&pool->weights, given, sizeof(Weights));
+    return 0;
+}
+
+/* What each feature added, by its number: float32[n] as bytes, None where it was not looked at. */
+static PyObject *added(const Pool *pool)
+{
+    PyObject *found = PyTuple_New(FEATURES);
+    for (int feature = 0; found && feature < FEATURES; feature++) {
+        const float *values = pool->columns[feature];
+        PyObject *one = values == NULL ? Py_NewRef(Py_None)
+            : PyBytes_FromStringAndSize((const char *)values, pool->count * (Py_ssize_t)sizeof *values);
+        if (one == NULL) Py_CLEAR(found); else PyTuple_SET_ITEM(found, feature, one);
+    }
+    return found;
+}
+
+PyDoc_STRVAR(rank_doc,
+"rank(is_told, parts, vector, met, importance, expected, lengths, spans, about_count, expects,\n"
+"     asks_assistant, wants_current, weights)\n\n"
+"The candidates of a pool in their order: a list a layer, the score of each, what each feature\n"
+"added, and pairs of (better, worse) that say the same. native.py says what is what.");
+
+static PyObject *rank(PyObject *self, PyObject *args)
+{
+    Held held = {0};
+    Pool pool = {.held = &held};
+    PyObject *twins = NULL, *layers = NULL, *features = NULL, *found = NULL;
+    if (read_pool(&pool, args) < 0 || meet_question(&pool) < 0) goto done;
+    if ((pool.is_told ? told(&pool) : derived(&pool)) < 0 || priors(&pool) < 0) goto done;
+    Standing *order = ordered(&pool);
+    uint8_t *gone = room(&held, pool.count, 1);
+    if (!order || !gone || squeeze(&pool) < 0) goto done;
+    /* Records that read alike may hold at different times: only what was told repeats itself. */
+    twins = pool.is_told ? duplicates(&pool, order, gone) : PyList_New(0);
+    layers = twins ? by_layer(&pool, order, gone) : NULL;
+    features = layers ? added(&pool) : NULL;
+    if (features != NULL)
+        found = Py_BuildValue("Oy#OO", layers, (char *)pool.scores, pool.count * (Py_ssize_t)sizeof(double),
+                              features, twins);
+done:
+    Py_XDECREF(twins);
+    Py_XDECREF(layers);
+    Py_XDECREF(features);
+    let_go(&held);
+    return found;
+}
+
+static PyMethodDef methods[] = {
+    {"choose", choose, METH_VARARGS, choose_doc},
+    {"pieces", pieces, METH_O, pieces_doc},
+    {"meet", meet, METH_VARARGS, meet_doc},
+    {"weigh", weigh, METH_VARARGS, weigh_doc},
+    {"rank", rank, METH_VARARGS, rank_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "kernel", .m_doc = "The arithmetic of recall, compiled (ADR 0045).",
+    .m_size = 0, .m_methods = methods,
+};
+
+PyMODINIT_FUNC PyInit_kernel(void) { return PyModule_Create(&definition); }

@@ -1,0 +1,36 @@
+# The arithmetic of recall, compiled from kernel.c; not there where nothing is compiled.
+
+from typing import Any
+
+def choose(
+    words: dict[int, float],
+    meaning: dict[int, float],
+    lent: dict[int, float],
+    near: int,
+    session: Any,
+    role: Any,
+    observed: Any,
+    admitted: Any,
+    /,
+) -> tuple[bytes, bytes]: ...
+def pieces(parts: list[tuple[bytes, Any, Any]], /) -> tuple[bytes, bytes, bytes]: ...
+def meet(dots: Any, vectors: Any, begins: Any, places: bytes, lengths: bytes, /) -> bytes: ...
+def weigh(
+    pieces: Any, starts: Any, samples: list[tuple[Any, int, int]], texts: int, /
+) -> bytes: ...
+def rank(
+    is_told: bool,
+    parts: list[tuple[Any, ...]],
+    vector: Any,
+    met: Any,
+    importance: Any,
+    expected: int,
+    lengths: Any,
+    spans: Any,
+    about_count: int,
+    expects: bool,
+    asks_assistant: bool,
+    wants_current: bool,
+    weights: Any,
+    /,
+) -> tuple[tuple[list[int], ...], bytes, tuple[bytes | None, ...], list[tuple[int, int]]]: ...
