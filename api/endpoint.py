@@ -209,11 +209,8 @@ class Served:
         self._counts = counts
         self._stability = _stability(endpoint.tier)
         self._spoken: dict[tuple[Any, ...], Said] = {}
-        self._who: dict[str, Any] = {
-            "is_open": endpoint.is_open,
-            "asserts_actor": endpoint.dialect.asserts_actor,
-            "principals": principals,
-        }
+        self._principals = principals
+        self._asserts_actor = endpoint.dialect.asserts_actor
         self._is_write = endpoint.method not in ("GET", "HEAD") and not endpoint.is_read
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
@@ -226,9 +223,15 @@ class Served:
         limited: Headers = []
         try:
             started_us = clock.now_us()
-            caller = recognise(self._engine, asked.headers, **self._who)
+            caller = recognise(
+                self._engine,
+                asked.headers,
+                is_open=self.endpoint.is_open,
+                asserts_actor=self._asserts_actor,
+                principals=self._principals,
+            )
             if caller is None:
-                asserts_actor = self._who["asserts_actor"]
+                asserts_actor = self._asserts_actor
                 caller = await verify(self._engine, asked.headers, asserts_actor=asserts_actor)
             self._admit(caller, limited)
             raw = self._at_hand(asked, cycle)

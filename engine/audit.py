@@ -210,6 +210,7 @@ class Trail:
         self._durable: dict[int, Tree] = {}
         self._touched: set[int] = set()
         self._headers: dict[tuple[bytes, bytes], bytes] = {}
+        self._met: dict[str, tuple[int, TenantKeys]] = {}
         self._queue: list[Pending] = []
         self._queued_at = 0.0
         self.lost = 0
@@ -220,10 +221,7 @@ class Trail:
 
     def make(self, caller: Caller, decision: Decision, about: About) -> Pending:
         """The row of one call. Rows are written in the order they are made: ids sort as leaves."""
-        tenant_no = self._names.number(TENANT, 0, caller.tenant)
-        keys = self._vault.tenant(tenant_no)
-        if tenant_no not in self._written:
-            self._open(tenant_no, keys)
+        tenant_no, keys = self._met.get(caller.tenant) or self._meet(caller.tenant)
         origin = caller.origin or _NOWHERE
         headers = origin.headers_digest or headers_digest(origin.headers)
         now_us, stamp_us = self._clock.now_us(), self._stamps.next_us()
@@ -263,6 +261,15 @@ class Trail:
             if len(self._headers) >= limits.HEADER_HASHES_KEPT_MAX:
                 self._headers.clear()
             found = self._headers[pepper, digest] = peppered(pepper, digest)
+        return found
+
+    def _meet(self, tenant: str) -> tuple[int, TenantKeys]:
+        """A tenant's number, and the keys that have its pepper, which never changes."""
+        tenant_no = self._names.number(TENANT, 0, tenant)
+        keys = self._vault.tenant(tenant_no)
+        if tenant_no not in self._written:
+            self._open(tenant_no, keys)
+        self._met[tenant] = found = (tenant_no, keys)
         return found
 
     def _open(self, tenant_no: int, keys: TenantKeys) -> None:

@@ -159,7 +159,8 @@ class Desk:
             into_scope=into,
             into_scope_no=into_no,
         )
-        fold_inline(entry, made.inline.projectors, self.overlay)
+        asked = made.told_experiences if isinstance(body, Experience) else made.inline.projectors
+        fold_inline(entry, asked, self.overlay)
         self.entries.append(entry)
         self.drafts.append(
             Draft(
@@ -236,6 +237,8 @@ class Committer:
         self.trail = trail
         self.names = names
         self.inline = inline
+        self.told_experiences = tuple(p for p in inline.projectors if p.reads_experiences)
+        """The inline projectors that are asked about nearly all entries."""
         self.lifecycle = lifecycle
         self.clock = clock
         self.way = Way(clock.elapsed_s)

@@ -120,12 +120,18 @@ class Vault:
             return
         batch = self._kv.batch()
         first = max(self.end, head) + 1
-        secrets = os.urandom(_SECRET_BYTES * (wanted - first + 1))
+        # The system is asked once for all of them: a secret and a nonce for every slot.
+        each = _SECRET_BYTES + _NONCE_BYTES
+        chance = os.urandom(each * (wanted - first + 1))
         fresh: dict[int, bytes] = {}
+        rows: list[tuple[bytes, bytes]] = []
         for index, offset in enumerate(range(first, wanted + 1)):
-            secret = secrets[index * _SECRET_BYTES : (index + 1) * _SECRET_BYTES]
-            batch.put("slots", offset_key(offset), self._seal(secret, offset_key(offset)))
+            at, place = index * each, offset_key(offset)
+            secret = chance[at : at + _SECRET_BYTES]
+            nonce = chance[at + _SECRET_BYTES : at + each]
+            rows.append((place, nonce + self._wrap.encrypt(nonce, secret, place)))
             fresh[offset] = secret
+        batch.put_many("slots", rows)
         self._kv.write(batch)
         self._kv.sync()
         self._ready.update(fresh)
