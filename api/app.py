@@ -6,7 +6,8 @@ from typing import Any
 
 from starlette.routing import Route, Router
 
-from api.endpoint import Asgi, Receive, Send, Served, request_id_of, send_problem
+from api.bodies import Receive
+from api.endpoint import Asgi, Send, Served, request_id_of, send_problem
 from api.internal import PREFIX, is_worker, serve_worker
 from api.principals import Principals
 from api.surface import CORE, Dialect
@@ -92,9 +93,9 @@ class App:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            methods = self._static.get(scope["path"])
-            if methods is not None:
-                await (methods.served.get(scope["method"]) or methods)(scope, receive, send)
+            found = self.find(scope)
+            if found is not None:
+                await found(scope, receive, send)
             elif scope["path"].startswith(PREFIX) and is_worker(self._bound(), scope):
                 await serve_worker(self._bound(), scope, receive, send)
             else:
@@ -102,6 +103,11 @@ class App:
         else:
             await receive()
             await send({"type": "websocket.close", "code": 1000})
+
+    def find(self, scope: Asgi) -> "Served | Methods | None":
+        """Who answers a path that is always the same, and this method of it; None for others."""
+        methods = self._static.get(scope["path"])
+        return methods and (methods.served.get(scope["method"]) or methods)
 
     def _bound(self) -> Engine:
         assert self.engine is not None, "requests come after the start"

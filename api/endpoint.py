@@ -8,15 +8,7 @@ headers and the rendering of errors: a handler decodes nothing and encodes nothi
 import asyncio
 import contextlib
 import re
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Generator,
-    Iterator,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -25,26 +17,24 @@ from sse_starlette import EventSourceResponse
 from sse_starlette.sse import SendTimeoutError
 
 from api.auth import NOBODY, recognise, verify
+from api.bodies import Receive, body_parts, check_media_type, read_body, within
 from api.decode import decode_body, decode_given, decode_query, decode_shaped
 from api.errors import extra_headers
 from api.principals import Principals
 from api.surface import CORE, Dialect
-from api.wire import CYCLE, Cycle
+from api.wire import CYCLE, Cycle, lines_of
 from engine.engine import Engine
 from engine.metrics import RequestCounts
 from engine.rows import About
 from schemas import limits
 from schemas.caller import Caller, Decision, Origin
 from schemas.errors import (
-    BodyTimeout,
-    BodyTooLarge,
     Denied,
     EngineError,
     Internal,
     InvalidBody,
     NotFound,
     RateLimited,
-    UnsupportedMediaType,
 )
 from schemas.surfaces.shapes import Shape
 
@@ -53,14 +43,12 @@ BETA: Final = "beta"
 EXPERIMENTAL: Final = "experimental"
 
 Asgi = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 _json = msgspec.json.Encoder().encode
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,128}")
 _REQUEST_ID_HEADERS = (b"x-cortex-request-id", b"x-request-id")
-_JSON_TYPES = (b"application/json", b"")
 _NO_EXTENSIONS: Final[dict[str, Any]] = {}
 _NOTICE = b"may change or go without notice; see /v1/openapi.json for the shape of today"
 
@@ -81,6 +69,61 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     counts: RequestCounts
     table: tuple[Any, ...]
     parts: AsyncIterator[bytes] | None = None
+
+
+class Said(msgspec.Struct, frozen=True, gc=False):
+    """The headers that answers of a kind share: as they are, and as lines where those can be."""
+
+    headers: Headers
+    lines: bytes | None
+
+
+class Asked:
+    """What follows from a request's head alone, for an endpoint: the same head asks the same."""
+
+    __slots__ = (
+        "_client_ip",
+        "_digest",
+        "_given",
+        "_method",
+        "_path",
+        "_user_agent",
+        "by",
+        "headers",
+        "is_readable",
+        "query",
+        "request_id",
+    )
+
+    def __init__(self, by: "Served", scope: Asgi, digest: bytes) -> None:
+        self.by = by
+        self._given: Headers = scope["headers"]
+        self._digest = digest
+        self._method, self._path = by.endpoint.method, scope["path"]
+        self.headers = dict(self._given)
+        client = scope.get("client")
+        self._client_ip: str | None = client[0] if client else None
+        agent = self.headers.get(b"user-agent", b"").decode("latin-1")
+        self._user_agent = agent[:200] or None
+        self.request_id = request_id_of(self.headers)
+        self.is_readable = False
+        """Whether its body is known to be of a type that is read here."""
+        self.query: Any = None
+
+    def calling(self, caller: Caller, request_id: str, body: bytes, started_us: int) -> Caller:
+        """The caller, with where the call came from."""
+        origin = Origin(
+            request_id=request_id,
+            method=self._method,
+            path=self._path,
+            client_ip=self._client_ip,
+            user_agent=self._user_agent,
+            body=body,
+            headers=self._given,
+            headers_digest=self._digest,
+            started_us=started_us,
+        )
+        return msgspec.structs.replace(caller, origin=origin)
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
@@ -165,23 +208,38 @@ class Served:
         self._engine = engine
         self._counts = counts
         self._stability = _stability(endpoint.tier)
-        self._spoken: dict[str, tuple[bytes, bytes]] = {}
-        self._who: dict[str, Any] = {
-            "is_open": endpoint.is_open,
-            "asserts_actor": endpoint.dialect.asserts_actor,
-            "principals": principals,
-        }
+        self._spoken: dict[tuple[Any, ...], Said] = {}
+        self._principals = principals
+        self._asserts_actor = endpoint.dialect.asserts_actor
         self._is_write = endpoint.method not in ("GET", "HEAD") and not endpoint.is_read
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
         """Answer one request; whatever goes wrong is said in the envelope."""
         clock = self._engine.clock
         started = clock.elapsed_s()
-        headers = dict(scope["headers"])
-        request_id = request_id_of(headers) or clock.new_id("req")
+        cycle = _cycle_of(scope)
+        asked = self._asked(scope, cycle)
+        request_id = asked.request_id or clock.new_id("req")
         limited: Headers = []
         try:
-            reply, caller = await self._answer(scope, receive, headers, request_id, limited)
+            started_us = clock.now_us()
+            caller = recognise(
+                self._engine,
+                asked.headers,
+                is_open=self.endpoint.is_open,
+                asserts_actor=self._asserts_actor,
+                principals=self._principals,
+            )
+            if caller is None:
+                asserts_actor = self._asserts_actor
+                caller = await verify(self._engine, asked.headers, asserts_actor=asserts_actor)
+            self._admit(caller, limited)
+            raw = self._at_hand(asked, cycle)
+            if raw is None:
+                raw = await read_body(receive, asked.headers, self.endpoint.body_max)
+            caller = asked.calling(caller, request_id, raw, started_us)
+            call = self._call(scope, receive, asked, caller, raw)
+            reply = await self._audited(call)
         except EngineError as error:
             status = self.endpoint.dialect.status(error)
             await self._send_error(send, error, request_id, limited)
@@ -192,13 +250,22 @@ class Served:
             raise
         else:
             status = reply.status
-            named = (b"x-cortex-request-id", request_id.encode())
-            said = [*self._said(caller, reply.tier), *limited, *reply.headers, named]
-            if reply.stream is not None:
-                told = self._told(reply.stream, request_id)
-                reply = msgspec.structs.replace(reply, stream=told)
-            await self._send(scope, receive, send, reply, said)
+            limited.append((b"x-cortex-request-id", request_id.encode()))
+            if reply.stream is not None or reply.pieces is not None:
+                await self._send_on((scope, receive, send), call, reply, limited)
+            else:
+                await self._send(send, cycle, call, reply, limited)
         self._count(status, started)
+
+    def _asked(self, scope: Asgi, cycle: Cycle | None) -> "Asked":
+        """What a request's head says; one that came before says what it said then."""
+        head = None if cycle is None else cycle.head
+        if head is None:
+            return Asked(self, scope, b"")
+        asked: Asked | None = head.asked
+        if asked is None or asked.by is not self:
+            asked = head.asked = Asked(self, scope, head.digest)
+        return asked
 
     def _no_query(self) -> Any:
         """Defaults of every parameter, made once; where one is required, its absence is said."""
@@ -214,62 +281,47 @@ class Served:
         counted[0] += 1
         counted[1] += self._engine.clock.elapsed_s() - started
 
-    async def _answer(
-        self,
-        scope: Asgi,
-        receive: Receive,
-        headers: dict[bytes, bytes],
-        request_id: str,
-        limited: Headers,
-    ) -> tuple[Reply, Caller]:
-        endpoint, engine = self.endpoint, self._engine
-        started_us = engine.clock.now_us()
-        caller = recognise(engine, headers, **self._who)
-        if caller is None:
-            caller = await verify(engine, headers, asserts_actor=self._who["asserts_actor"])
-        if endpoint.tier == EXPERIMENTAL:
+    def _admit(self, caller: Caller, limited: Headers) -> None:
+        """Whether there is such an endpoint here, and the caller has not called too often."""
+        if self.endpoint.tier == EXPERIMENTAL:
             self._check_experimental()
         self._charge(caller, limited)
-        raw = b""
-        cycle = _cycle_of(scope)
-        if endpoint.decoder is not None or endpoint.takes_raw:
-            if endpoint.shape is None and not endpoint.takes_raw:
-                check_media_type(headers)
-            at_hand = None if cycle is None else cycle.body_at_hand()
-            if at_hand is not None:
-                raw = _within(at_hand, endpoint.body_max)
-            else:
-                raw = await read_body(receive, headers, endpoint.body_max)
-        client = scope.get("client")
-        origin = Origin(
-            request_id=request_id,
-            method=endpoint.method,
-            path=scope["path"],
-            client_ip=client[0] if client else None,
-            user_agent=headers.get(b"user-agent", b"").decode("latin-1")[:200] or None,
-            body=raw,
-            headers=scope["headers"],
-            headers_digest=b"" if cycle is None else cycle.headers_digest,
-            started_us=started_us,
-        )
-        caller = msgspec.structs.replace(caller, origin=origin)
-        asked = scope["query_string"]
+
+    def _at_hand(self, asked: "Asked", cycle: Cycle | None) -> bytes | None:
+        """The body where it is wanted and has come already; None where it is still to be read."""
+        endpoint = self.endpoint
+        if endpoint.decoder is None and not endpoint.takes_raw:
+            return b""
+        if not asked.is_readable and endpoint.shape is None and not endpoint.takes_raw:
+            check_media_type(asked.headers)
+            asked.is_readable = True
+        at_hand = None if cycle is None else cycle.body_at_hand()
+        return None if at_hand is None else within(at_hand, endpoint.body_max)
+
+    def _call(
+        self, scope: Asgi, receive: Receive, asked: "Asked", caller: Caller, raw: bytes
+    ) -> Call:
+        """The request, decoded."""
+        endpoint, headers = self.endpoint, asked.headers
         if endpoint.query_shape is not None:
-            query: Any = decode_given(endpoint.query_shape, asked)
+            query: Any = decode_given(endpoint.query_shape, scope["query_string"])
         else:
-            query = decode_query(endpoint.query, asked) if asked else self._no_query()
+            query = asked.query
+            if query is None:
+                given = scope["query_string"]
+                query = decode_query(endpoint.query, given) if given else self._no_query()
+                asked.query = query
         body: Any = raw if endpoint.takes_raw else None
         if endpoint.shape is not None and not endpoint.takes_raw:
             body = decode_shaped(endpoint.shape, raw)
         elif endpoint.decoder is not None and (raw or not endpoint.body_optional):
             body = decode_body(endpoint.decoder, raw, endpoint.invalid, endpoint.other_decoder)
+        if endpoint.is_experimental is not None and endpoint.is_experimental(body):
+            self._check_experimental()
         path = scope.get("path_params") or {}
         parts = body_parts(receive, headers, endpoint.body_max) if endpoint.takes_bytes else None
-        call = Call(engine, caller, path, query, body, headers, self._counts, self._table, parts)
-        if endpoint.is_experimental is None or not endpoint.is_experimental(body):
-            return await self._audited(call), caller
-        self._check_experimental()
-        return msgspec.structs.replace(await self._audited(call), tier=EXPERIMENTAL), caller
+        engine, counts, table = self._engine, self._counts, self._table
+        return Call(engine, caller, path, query, body, headers, counts, table, parts)
 
     async def _audited(self, call: Call) -> Reply:
         """The handler's answer, and one audit row for it, whatever it is (001 §14)."""
@@ -347,18 +399,27 @@ class Served:
                 remediation="set CORTEX_ENABLE_EXPERIMENTAL=1",
             )
 
-    def _said(self, caller: Caller, tier: str | None) -> Headers:
-        """Stability, and on a gated answer what policy said of its capability (001 §6.8)."""
-        capability = self.endpoint.capability
-        stability = self._stability if tier is None else _stability(tier)
-        if capability is None:
-            return [*stability]
-        speaker = self._engine.policies.decide(caller, capability, None).tier
-        said = self._spoken.get(speaker)
+    def _said(self, call: Call, reply: Reply) -> "Said":
+        """Stability, on a gated answer what policy said of its capability (001 §6.8), and more."""
+        endpoint, tier = self.endpoint, reply.tier
+        if endpoint.is_experimental is not None and endpoint.is_experimental(call.body):
+            tier = EXPERIMENTAL
+        capability, speaker = endpoint.capability, ""
+        if capability is not None:
+            speaker = self._engine.policies.decide(call.caller, capability, None).tier
+        place = (speaker, tier, reply.media_type, reply.headers)
+        said = self._spoken.get(place)
         if said is None:
-            text = f"tier={speaker}; decision=allow; capability={capability}"
-            said = self._spoken[speaker] = (b"x-cortex-policy", text.encode())
-        return [*stability, said]
+            headers = _stability(endpoint.tier if tier is None else tier)
+            if capability is not None:
+                text = f"tier={speaker}; decision=allow; capability={capability}"
+                headers = [*headers, (b"x-cortex-policy", text.encode())]
+            headers = [*headers, *reply.headers]
+            if len(self._spoken) >= limits.SAID_KEPT_MAX:
+                self._spoken.clear()
+            typed = (b"content-type", reply.media_type)
+            said = self._spoken[place] = Said(headers, lines_of([*headers, typed]))
+        return said
 
     async def _told(
         self, stream: AsyncGenerator[bytes, None], request_id: str
@@ -373,32 +434,36 @@ class Served:
                 yield b"event: error\ndata: %b\n\n" % envelope
 
     async def _send(
-        self,
-        scope: Asgi,
-        receive: Receive,
-        send: Send,
-        reply: Reply,
-        headers: list[tuple[bytes, bytes]],
+        self, send: Send, cycle: Cycle | None, call: Call, reply: Reply, more: Headers
     ) -> None:
-        if reply.stream is not None:
-            response = EventSourceResponse(
-                reply.stream,
-                ping=int(limits.HEARTBEAT_S),
-                send_timeout=limits.LAG_S_MAX,
-                headers={name.decode(): value.decode() for name, value in headers},
-            )
-            # A client that does not read is cut off; it resumes from its last id.
-            with contextlib.suppress(SendTimeoutError):
-                await response(scope, receive, send)  # type: ignore[arg-type]
-            return
-        if reply.pieces is not None:
-            await _send_pieces(send, reply, headers)
-            return
+        """A whole answer: at once where the server is ours."""
+        said = self._said(call, reply)
         body = reply.raw if reply.raw is not None else _json(reply.value)
-        headers.append((b"content-type", reply.media_type))
-        cycle = _cycle_of(scope)
-        if cycle is None or not cycle.answer(reply.status, headers, body):
-            await _send_whole(send, reply.status, headers, body)
+        if cycle is not None and said.lines is not None:
+            # Nobody but we made these values, and they have no ends of lines.
+            lines = b"".join([said.lines, *[b"%b: %b\r\n" % pair for pair in more]])
+            if cycle.answer(reply.status, lines, body):
+                return
+        headers = [*said.headers, *more, (b"content-type", reply.media_type)]
+        await _send_whole(send, reply.status, headers, body)
+
+    async def _send_on(
+        self, to: tuple[Asgi, Receive, Send], call: Call, reply: Reply, more: Headers
+    ) -> None:
+        """An answer that goes on: events, or pieces of what is too much to hold."""
+        headers = [*self._said(call, reply).headers, *more]
+        if reply.stream is None:
+            await _send_pieces(to[2], reply, headers)
+            return
+        response = EventSourceResponse(
+            self._told(reply.stream, more[-1][1].decode()),
+            ping=int(limits.HEARTBEAT_S),
+            send_timeout=limits.LAG_S_MAX,
+            headers={name.decode(): value.decode() for name, value in headers},
+        )
+        # A client that does not read is cut off; it resumes from its last id.
+        with contextlib.suppress(SendTimeoutError):
+            await response(*to)  # type: ignore[arg-type]
 
     async def _send_error(
         self, send: Send, error: EngineError, request_id: str, limited: Headers
@@ -472,118 +537,3 @@ def request_id_of(headers: dict[bytes, bytes]) -> str | None:
         if name in headers and _REQUEST_ID.fullmatch(headers[name]):
             return headers[name].decode()
     return None
-
-
-def check_media_type(headers: dict[bytes, bytes]) -> None:
-    """JSON in UTF-8, not compressed; anything else is said at once."""
-    given = headers.get(b"content-type", b"")
-    if given == b"application/json" and b"content-encoding" not in headers:
-        return  # what nearly everyone sends
-    kind, _, parameters = given.partition(b";")
-    kind = kind.strip().lower()
-    if kind not in _JSON_TYPES and not kind.endswith(b"+json"):
-        raise UnsupportedMediaType(
-            field="Content-Type", reason=f"send application/json, not {kind.decode('latin-1')[:80]}"
-        )
-    charset = re.search(rb"charset=\"?([^\s;\"]+)", parameters.lower())
-    if charset is not None and charset[1] not in (b"utf-8", b"utf8"):
-        raise UnsupportedMediaType(field="Content-Type", reason="send UTF-8")
-    encoding = headers.get(b"content-encoding", b"identity").lower()
-    if encoding != b"identity":
-        raise UnsupportedMediaType(field="Content-Encoding", reason="send it uncompressed")
-
-
-async def read_body(receive: Receive, headers: dict[bytes, bytes], size_max: int) -> bytes:
-    """The whole body, counted as it comes, within a deadline."""
-    declared = headers.get(b"content-length")
-    if declared is not None and declared.isdigit() and int(declared) > size_max:
-        raise _too_large(size_max)
-    whole = _whole(receive, size_max)
-    try:
-        # Most bodies arrive with their headers: take them in one step, without a timer.
-        waiting_for = whole.send(None)
-    except StopIteration as done:
-        return bytes(done.value)
-    try:
-        async with asyncio.timeout(limits.BODY_READ_S_MAX):
-            return await _Resumed(whole, waiting_for)
-    except TimeoutError as error:
-        limit_s = limits.BODY_READ_S_MAX
-        raise BodyTimeout(field="body", reason=f"{limit_s} s passed", limit_s=limit_s) from error
-
-
-async def body_parts(
-    receive: Receive, headers: dict[bytes, bytes], size_max: int
-) -> AsyncIterator[bytes]:
-    """The body as it comes, for who does not want to hold it; the reader counts."""
-    declared = headers.get(b"content-length")
-    if declared is not None and declared.isdigit() and int(declared) > size_max:
-        raise _too_large(size_max)
-    more = True
-    while more:
-        try:
-            coming = asyncio.ensure_future(receive())
-            message = _arrived(await asyncio.wait_for(coming, limits.BLOB_IDLE_S_MAX))
-        except TimeoutError as error:
-            limit_s = limits.BLOB_IDLE_S_MAX
-            reason = f"nothing came for {limit_s} s"
-            raise BodyTimeout(field="body", reason=reason, limit_s=limit_s) from error
-        more = bool(message.get("more_body"))
-        yield message.get("body", b"")
-
-
-class _Resumed:
-    """Awaits the rest of a coroutine that has taken its first step."""
-
-    __slots__ = ("_coroutine", "_waiting_for")
-
-    def __init__(self, coroutine: Coroutine[Any, Any, bytes], waiting_for: Any) -> None:
-        self._coroutine = coroutine
-        self._waiting_for = waiting_for
-
-    def __await__(self) -> Generator[Any, Any, bytes]:
-        while True:
-            try:
-                sent = yield self._waiting_for
-            except BaseException as error:  # noqa: BLE001 - also a cancellation: thrown into it
-                step: Callable[[Any], Any] = self._coroutine.throw
-                argument: Any = error
-            else:
-                step, argument = self._coroutine.send, sent
-            try:
-                self._waiting_for = step(argument)
-            except StopIteration as done:
-                return bytes(done.value)
-
-
-async def _whole(receive: Receive, size_max: int) -> bytes:
-    message = _arrived(await receive())
-    if not message.get("more_body"):
-        return _within(message.get("body", b""), size_max)
-    parts, size = [], 0
-    while True:
-        part = message.get("body", b"")
-        size += len(part)
-        if size > size_max:
-            raise _too_large(size_max)
-        parts.append(part)
-        if not message.get("more_body"):
-            return b"".join(parts)
-        message = _arrived(await receive())
-
-
-def _arrived(message: dict[str, Any]) -> dict[str, Any]:
-    """The next piece of the body; what a client left unfinished is not a shorter body."""
-    if message["type"] == "http.disconnect":
-        raise InvalidBody(field="body", reason="the connection closed before it was complete")
-    return message
-
-
-def _too_large(size_max: int) -> BodyTooLarge:
-    return BodyTooLarge(field="body", reason=f"at most {size_max} bytes", limit_bytes=size_max)
-
-
-def _within(body: bytes, size_max: int) -> bytes:
-    if len(body) > size_max:
-        raise _too_large(size_max)
-    return body

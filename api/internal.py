@@ -11,7 +11,8 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from api.endpoint import Asgi, Receive, Send, read_body
+from api.bodies import Receive, read_body
+from api.endpoint import Asgi, Send
 from engine.engine import Engine
 from engine.sources import SourceFailed
 from engine.work.board import Stale

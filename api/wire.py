@@ -8,6 +8,7 @@ the same headers with every request. Whatever is not like most requests goes uvi
 
 import asyncio
 import urllib.parse
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, cast
@@ -32,13 +33,45 @@ _UNUSUAL: Final = frozenset({b"transfer-encoding", b"expect", b"upgrade", b"conn
 """Headers with which a request is no matter of its length alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Head:
     """A request's head as the parser read it: the same bytes are read the same the next time."""
 
     scope: dict[str, Any]
     body_bytes: int
     digest: bytes
+    """The hash of its headers for the audit."""
+    app: Any
+    """Who answers such requests."""
+    asked: Any = None
+    """What they made of it the last time."""
+
+
+class Moment:
+    """An `asyncio.Event` that is made when somebody waits for it, which hardly anyone does."""
+
+    _is_set = False
+    _event: asyncio.Event | None = None
+
+    def set(self) -> None:
+        """It has come."""
+        self._is_set = True
+        if self._event is not None:
+            self._event.set()
+
+    def clear(self) -> None:
+        """The next one is waited for."""
+        self._is_set = False
+        if self._event is not None:
+            self._event.clear()
+
+    async def wait(self) -> None:
+        """Until it comes."""
+        if self._is_set:
+            return
+        if self._event is None:
+            self._event = asyncio.Event()
+        await self._event.wait()
 
 
 class Corked:
@@ -86,8 +119,8 @@ class Corked:
 class Cycle(RequestResponseCycle):
     """A request and its answer."""
 
-    headers_digest = b""
-    """The hash of its headers for the audit, where they are known from before."""
+    head: Head | None = None
+    """Its head, where it is known from before."""
 
     def body_at_hand(self) -> bytes | None:
         """The body, when all of it has come with its head, as most do; None when to wait for it."""
@@ -97,27 +130,51 @@ class Cycle(RequestResponseCycle):
         self.message_event.clear()
         return body
 
-    def answer(self, status: int, headers: Headers, body: bytes) -> bool:
-        """Send a whole answer at once; False when it has to go the long way."""
-        if self.response_started or self.disconnected or self.flow.write_paused:
+    def answer(self, status: int, lines: bytes | None, body: bytes) -> bool:
+        """Send a whole answer at once; False when it has to go the long way.
+
+        The lines are those of its head, as `lines_of` makes them, without its length.
+        """
+        if lines is None or self.response_started or self.disconnected or self.flow.write_paused:
             return False
         if self.scope["method"] == "HEAD" or not self.keep_alive:
             return False
-        said = [*self.default_headers, *headers, (b"content-length", b"%d" % len(body))]
-        head = STATUS_LINE[status] + b"\r\n".join(map(b": ".join, said))
-        # More ends of lines than headers: a value brought one along.
-        if head.count(b"\n") != len(said) or head.count(b"\r") != len(said):
-            return False
-        if b"\nconnection: " in head:
+        said = _default_lines(self.default_headers)
+        if said is None:
             return False
         self.response_started = self.response_complete = True
         self.waiting_for_100_continue = False
         # The scope leads here and this to the scope: left so, only the collector would find them.
         self.scope.pop("extensions", None)
-        cast("Corked", self.transport).write_whole(head + _END_OF_HEAD + body)
+        start = STATUS_LINE[status]
+        whole = b"%b%b%bcontent-length: %d\r\n\r\n%b" % (start, said, lines, len(body), body)
+        cast("Corked", self.transport).write_whole(whole)
         self.message_event.set()
         self.on_response()
         return True
+
+
+def lines_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
+    """Headers as they are sent; None when they are not for us to send."""
+    said = [b"%b: %b\r\n" % pair for pair in headers]
+    lines = b"".join(said)
+    # More ends of lines than headers: a value brought one along.
+    if lines.count(b"\n") != len(said) or lines.count(b"\r") != len(said):
+        return None
+    return None if any(line.startswith(b"connection: ") for line in said) else lines
+
+
+_defaults: tuple[Headers, bytes | None] = ([], b"")
+
+
+def _default_lines(headers: Headers) -> bytes | None:
+    """What the server itself says on every answer: another list every second, for the date."""
+    global _defaults  # noqa: PLW0603 - one pair, replaced as a whole
+    known, lines = _defaults
+    if known is not headers:
+        lines = lines_of(headers)
+        _defaults = (headers, lines)
+    return lines
 
 
 @lru_cache(maxsize=limits.TARGETS_KEPT_MAX)
@@ -174,11 +231,11 @@ class Protocol(HttpToolsProtocol):
         scope: Any = known.scope.copy()
         scope["state"] = self.app_state.copy()
         cycle = self._begin(scope, is_expecting=False, keep_alive=True)
-        cycle.headers_digest = known.digest
-        cycle.body += memoryview(data)[end:]
+        cycle.head = known
+        cycle.body = data[end:]  # type: ignore[assignment]
         cycle.more_body = False
         cycle.message_event.set()
-        self._start_asgi_task(cycle, self.app)
+        self._start_asgi_task(cycle, known.app)
 
     def _keep_head(self, data: bytes, end: int) -> None:
         """One request came, whole and by itself: keep its head, unless there is more to it."""
@@ -193,7 +250,9 @@ class Protocol(HttpToolsProtocol):
         if len(self._heads) >= limits.HEADS_KEPT_MAX:
             self._heads.clear()
         kept = {name: value for name, value in scope.items() if name not in ("state", "extensions")}
-        self._heads[data[:end]] = Head(kept, body_bytes, headers_digest(headers))
+        app: Any = self.app
+        found = app.find(scope) if hasattr(app, "find") else None
+        self._heads[data[:end]] = Head(kept, body_bytes, headers_digest(headers), found or app)
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -228,18 +287,19 @@ class Protocol(HttpToolsProtocol):
             self.pipeline.appendleft((cycle, self.app))
 
     def _begin(self, scope: Any, *, is_expecting: bool, keep_alive: bool) -> Cycle:
+        # By place: a name for each of them costs as much again.
         cycle = self.cycle = Cycle(
-            scope=scope,
-            transport=self.transport,
-            flow=self.flow,
-            logger=self.logger,
-            access_logger=self.access_logger,
-            access_log=False,
-            default_headers=self.server_state.default_headers,
-            message_event=asyncio.Event(),
-            expect_100_continue=is_expecting,
-            keep_alive=keep_alive,
-            on_response=self.on_response_complete,
+            scope,
+            self.transport,
+            self.flow,
+            self.logger,
+            self.access_logger,
+            False,
+            self.server_state.default_headers,
+            cast("asyncio.Event", Moment()),
+            is_expecting,
+            keep_alive,
+            self.on_response_complete,
         )
         scope["extensions"] = {CYCLE: cycle}
         return cycle

@@ -9,9 +9,10 @@ import sys
 import click
 import msgspec
 
-from api.endpoint import Asgi, Receive, Send
+from api.bodies import Receive
+from api.endpoint import Asgi, Send
 from api.server import make_server
-from api.wire import CYCLE
+from api.wire import CYCLE, lines_of
 from engine.settings import load_settings
 
 _ANSWER = (
@@ -49,7 +50,7 @@ class Floor:
 async def _send(scope: Asgi, send: Send, status: int, body: bytes) -> None:
     headers = [(b"content-type", b"application/json")]
     cycle = scope.get("extensions", {}).get(CYCLE)
-    if cycle is not None and cycle.answer(status, headers, body):
+    if cycle is not None and cycle.answer(status, lines_of(headers), body):
         return
     headers.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": status, "headers": headers})

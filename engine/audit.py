@@ -38,14 +38,17 @@ _CHUNK_ROWS: Final = 1024
 _HEAD_PREFIX: Final = b"audit.head."
 _NOWHERE = Origin(request_id="", method="", path="")
 _pack = msgspec.msgpack.Encoder().encode
-
+_fresh: Final = sha256().copy
+"""A hash to begin with: to copy one costs less than to ask the library for it."""
 
 _unpack = msgspec.msgpack.Decoder(AuditNote).decode
 
 
 def peppered(pepper: bytes, digest: bytes) -> bytes:
     """A hash of a hash that only who holds the tenant's pepper can compare."""
-    return sha256(pepper + digest).digest()
+    made = _fresh()
+    made.update(pepper + digest)
+    return made.digest()
 
 
 def headers_digest(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
@@ -206,6 +209,8 @@ class Trail:
         self._written: dict[int, Tree] = {}
         self._durable: dict[int, Tree] = {}
         self._touched: set[int] = set()
+        self._headers: dict[tuple[bytes, bytes], bytes] = {}
+        self._met: dict[str, tuple[int, TenantKeys]] = {}
         self._queue: list[Pending] = []
         self._queued_at = 0.0
         self.lost = 0
@@ -216,11 +221,9 @@ class Trail:
 
     def make(self, caller: Caller, decision: Decision, about: About) -> Pending:
         """The row of one call. Rows are written in the order they are made: ids sort as leaves."""
-        tenant_no = self._names.number(TENANT, 0, caller.tenant)
-        keys = self._vault.tenant(tenant_no)
-        if tenant_no not in self._written:
-            self._open(tenant_no, keys)
+        tenant_no, keys = self._met.get(caller.tenant) or self._meet(caller.tenant)
         origin = caller.origin or _NOWHERE
+        headers = origin.headers_digest or headers_digest(origin.headers)
         now_us, stamp_us = self._clock.now_us(), self._stamps.next_us()
         if stamp_us >= self._quarter_end_us:
             self._quarter = quarter_of(stamp_us)
@@ -236,7 +239,7 @@ class Trail:
             decision.allowed,
             decision.tier,
             peppered(pepper, sha256(origin.body).digest()),
-            peppered(pepper, origin.headers_digest or headers_digest(origin.headers)),
+            self._peppered_headers(pepper, headers),
             len(origin.body) if self.stores_body_bytes(caller.tenant) else None,
             about.status,
             about.event,
@@ -250,6 +253,24 @@ class Trail:
             about.gdpr,
         )
         return Pending(tenant_no, uuid7(stamp_us, self._clock.entropy()), note)
+
+    def _peppered_headers(self, pepper: bytes, digest: bytes) -> bytes:
+        """The same programs send the same headers again and again."""
+        found = self._headers.get((pepper, digest))
+        if found is None:
+            if len(self._headers) >= limits.HEADER_HASHES_KEPT_MAX:
+                self._headers.clear()
+            found = self._headers[pepper, digest] = peppered(pepper, digest)
+        return found
+
+    def _meet(self, tenant: str) -> tuple[int, TenantKeys]:
+        """A tenant's number, and the keys that have its pepper, which never changes."""
+        tenant_no = self._names.number(TENANT, 0, tenant)
+        keys = self._vault.tenant(tenant_no)
+        if tenant_no not in self._written:
+            self._open(tenant_no, keys)
+        self._met[tenant] = found = (tenant_no, keys)
+        return found
 
     def _open(self, tenant_no: int, keys: TenantKeys) -> None:
         """Go on where the tenant's tree ends; never from a head that is not ours."""
@@ -267,15 +288,19 @@ class Trail:
             by_tenant.setdefault(row.tenant_no, []).append(row)
         for tenant_no, mine in by_tenant.items():
             place, tree = _tenant(tenant_no), self._written[tenant_no]
-            leaves = []
-            for at, row in enumerate(mine, start=tree.size):
-                content = row.raw + _pack(row.note)
-                leaf = merkle.leaf_hash(content)
-                batch.put("audit", place + at.to_bytes(8, "big"), leaf + content)
-                leaves.append(leaf)
+            contents = [row.raw + _pack(row.note) for row in mine]
+            leaves = [merkle.leaf_hash(content) for content in contents]
+            kept = [
+                (place + at.to_bytes(8, "big"), leaf + content)
+                for at, (leaf, content) in enumerate(zip(leaves, contents, strict=True), tree.size)
+            ]
+            batch.put_many("audit", kept)
             tree, made = merkle.grow(tree, leaves)
-            for (level, index), digest in made:
-                batch.put("audit_nodes", b"%b%c%b" % (place, level, _number(index)), digest)
+            nodes = [
+                (b"%b%c%b" % (place, level, index.to_bytes(8, "big")), digest)
+                for (level, index), digest in made
+            ]
+            batch.put_many("audit_nodes", nodes)
             batch.put("meta", _head_key(tenant_no), _pack_head(self._vault.tenant(tenant_no), tree))
             self._written[tenant_no] = tree
             self._touched.add(tenant_no)

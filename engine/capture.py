@@ -32,15 +32,15 @@ _canonical = msgspec.msgpack.Encoder(order="deterministic").encode
 async def capture(engine: "Engine", caller: Caller, request: CaptureRequest) -> Receipt:
     """Store one experience durably; with `wait`, answer when it has come that far."""
     decision = policy.require(engine, caller, "scope.write", request.envelope.scope)
-    started = engine.clock.elapsed_s()
+    started = 0.0 if request.wait is None else engine.clock.elapsed_s()
     policy.require_level(engine, caller, request.envelope.scope)
     envelope = checked(request.envelope)
     policy.require_identities(engine, caller, envelope)
     proposal = Experiences(engine, caller, decision, family=EXPERIENCE_FAMILY, envelopes=[envelope])
     written: Written = (await engine.committer.submit(proposal))[0]
-    capture_ms = (engine.clock.elapsed_s() - started) * 1000
     if request.wait is None:
         return _receipt(engine, written, status="captured")
+    capture_ms = (engine.clock.elapsed_s() - started) * 1000
     return await _after_waiting(engine, caller, request, written, capture_ms)
 
 

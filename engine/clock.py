@@ -4,8 +4,11 @@ import os
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 
 from schemas.ids import fresh_id, uuid7
+
+_ENTROPY_BITS = 62
 
 WallClock = Callable[[], int]
 """Microseconds since 1970."""
@@ -40,15 +43,15 @@ class Clock:
         self.wall = wall
         # Ids only have to differ: no secret is made here.
         self._random = random.Random(seed if seed is not None else os.urandom(32))  # noqa: S311
+        self.entropy = partial(self._random.getrandbits, _ENTROPY_BITS)
+        """62 bits that tell apart ids of one microsecond. Not a secret."""
 
     def now_us(self) -> int:
         """Microseconds since 1970."""
         return self.wall()
 
-    @staticmethod
-    def elapsed_s() -> float:
-        """Seconds on a clock that never steps, for durations only."""
-        return time.monotonic()
+    elapsed_s = staticmethod(time.monotonic)
+    """Seconds on a clock that never steps, for durations only."""
 
     @staticmethod
     def thread_cpu_s(ident: int) -> float | None:
@@ -57,10 +60,6 @@ class Clock:
             return None
         return time.clock_gettime(time.pthread_getcpuclockid(ident))
 
-    def entropy(self) -> int:
-        """62 bits that tell apart ids of one microsecond. Not a secret."""
-        return self._random.getrandbits(62)
-
     def new_id(self, prefix: str) -> str:
         """A fresh id of this moment, for things that are not in the log."""
-        return fresh_id(prefix, uuid7(self.wall(), self._random.getrandbits(62)))
+        return fresh_id(prefix, uuid7(self.wall(), self.entropy()))

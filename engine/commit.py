@@ -50,7 +50,7 @@ from schemas.entry import (
     scope_of,
 )
 from schemas.errors import EngineError, Internal, Overloaded, WalUnavailable
-from schemas.ids import format_id, uuid7
+from schemas.ids import format_id, fresh_id, uuid7
 from schemas.times import from_us
 
 encode_body = msgspec.msgpack.Encoder().encode
@@ -147,7 +147,7 @@ class Desk:
         entry = Entry(
             offset=self.first + len(self.drafts),
             id=raw,
-            event_id=format_id("evt", raw),
+            event_id=fresh_id("evt", raw),
             tenant=caller.tenant,
             tenant_no=tenant_no,
             scope=scope,
@@ -159,7 +159,8 @@ class Desk:
             into_scope=into,
             into_scope_no=into_no,
         )
-        fold_inline(entry, made.inline.projectors, self.overlay)
+        asked = made.told_experiences if isinstance(body, Experience) else made.inline.projectors
+        fold_inline(entry, asked, self.overlay)
         self.entries.append(entry)
         self.drafts.append(
             Draft(
@@ -236,6 +237,8 @@ class Committer:
         self.trail = trail
         self.names = names
         self.inline = inline
+        self.told_experiences = tuple(p for p in inline.projectors if p.reads_experiences)
+        """The inline projectors that are asked about nearly all entries."""
         self.lifecycle = lifecycle
         self.clock = clock
         self.way = Way(clock.elapsed_s)
@@ -429,27 +432,23 @@ class Committer:
         """Everything that rides with the entries: one batch, all of it or none."""
         self.names.write_fresh(batch)
         self.trail.write(batch, desk.audit_rows)
-        for entry in desk.entries:
-            self._announce(batch, entry)
+        self._announce(batch, desk.entries)
         last = desk.first + len(desk.drafts) - 1
         self.inline.commit(self.inline.write(batch, packed(desk.overlay.pending), last))
         return self.lifecycle.seal(batch)
 
-    def _announce(self, batch: Batch, entry: Entry) -> None:
-        body = entry.body
-        if isinstance(body, Experience):
-            envelope = body.envelope
-            actor = envelope.observed_actor
-            payload = {
-                "actor": actor.id if actor is not None else entry.caller,
-                "modality": envelope.modality,
-                "wal_offset": entry.offset,
-            }
-            note = Note("captured", entry.scope, entry.id, 1, body.batch_id, payload)
-            raw = self.lifecycle.add(batch, entry.tenant_no, note)
-            self.lifecycle.captured(batch, entry.tenant_no, entry.offset, raw)
-        elif isinstance(body, Directive):
-            self._announce_directive(batch, entry, body)
+    def _announce(self, batch: Batch, entries: Sequence[Entry]) -> None:
+        """Say of every entry that it is captured, in the order of the log."""
+        begun: list[tuple[int, int, Note]] = []
+        for entry in entries:
+            body = entry.body
+            if isinstance(body, Experience):
+                begun.append((entry.tenant_no, entry.offset, _captured(entry, body)))
+            elif isinstance(body, Directive):
+                self.lifecycle.captured(batch, begun)
+                begun = []
+                self._announce_directive(batch, entry, body)
+        self.lifecycle.captured(batch, begun)
 
     def _announce_directive(self, batch: Batch, entry: Entry, body: Directive) -> None:
         if isinstance(body.command, (Unpark, Unforget, Exclude, Include)):
@@ -474,6 +473,17 @@ class _Record:
     def decide(self, desk: Desk) -> str:
         """Nothing can stand in the way."""
         return desk.audit(*self._row)
+
+
+def _captured(entry: Entry, body: Experience) -> Note:
+    envelope = body.envelope
+    actor = envelope.observed_actor
+    payload = {
+        "actor": actor.id if actor is not None else entry.caller,
+        "modality": envelope.modality,
+        "wal_offset": entry.offset,
+    }
+    return Note("captured", entry.scope, entry.id, 1, body.batch_id, payload)
 
 
 def _answer(answers: list[tuple[asyncio.Future[Any], Any]]) -> None:

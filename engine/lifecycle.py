@@ -9,7 +9,7 @@ import asyncio
 import heapq
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -157,10 +157,21 @@ class Lifecycle:
         self._pending.append((us, tenant_no, raw, note))
         return raw
 
-    def captured(self, batch: Batch, tenant_no: int, offset: int, raw: bytes) -> None:
-        """Remember which announcement an entry began with."""
-        batch.put("stages", stages_key(tenant_no, offset), raw)
-        self._begun[offset] = raw
+    def captured(self, batch: Batch, begun: Sequence[tuple[int, int, Note]]) -> None:
+        """Announce entries, by tenant and offset, and remember what each of them began with."""
+        next_us, entropy, pending = self._stamps.next_us, self._clock.entropy, self._pending
+        told: list[tuple[bytes, bytes]] = []
+        stages: list[tuple[bytes, bytes]] = []
+        for tenant_no, offset, note in begun:
+            us = next_us()
+            raw = uuid7(us, entropy())
+            tenant = tenant_no.to_bytes(4, "big")
+            told.append((tenant + raw, _pack(note)))
+            stages.append((tenant + offset.to_bytes(8, "big"), raw))
+            pending.append((us, tenant_no, raw, note))
+            self._begun[offset] = raw
+        batch.put_many("lifecycle", told)
+        batch.put_many("stages", stages)
         if len(self._begun) > _BEGUN_MAX:
             self._begun.clear()  # the rows on disk say the same
 

@@ -121,6 +121,13 @@ _NEEDED: Final = (
 )
 
 
+_PLAIN: Final = frozenset(
+    name
+    for name in CAPABILITIES
+    if name not in OPERATOR_ONLY and not name.startswith("forget.gdpr")
+)
+"""Capabilities that do not depend on who asks, beyond what tiers and tokens say."""
+
 TRAVERSALS: Final = {"holistic": "scope.read.holistic", "descend": "scope.read.descend"}
 """Views that leave the scope they are asked of, and what that takes."""
 
@@ -192,6 +199,8 @@ class Policies:
             found = self._decisions[place] = decide(capability, tiers, self.preset.name)
         if not found.allowed:
             return found
+        if caller.capabilities is None and caller.scopes is None and capability in _PLAIN:
+            return found  # no token narrows it, and it is nobody's in particular
         if not token_allows(caller, capability, scope):
             return _denied(capability, "token", self.preset.name)
         if capability in OPERATOR_ONLY and not self.is_operator(caller):

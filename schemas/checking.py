@@ -1,6 +1,5 @@
 """What of an envelope do the types alone not refuse, and what does a bulk call mean in full?"""
 
-from collections.abc import Iterator
 from datetime import UTC
 from typing import Any
 
@@ -30,8 +29,7 @@ def checked(envelope: Envelope, at: str = "") -> Envelope:
         _check_type(envelope.observed_actor, at, "observed_actor")
     if envelope.subject is not None:
         _check_type(envelope.subject, at, "subject")
-    for field, value in _free_json(envelope):
-        check_free_json(value, f"{at}{field}")
+    _check_own_json(envelope, at)
     context = envelope.context
     upstream = context.source_recorded_at
     if context.observed_at.tzinfo is UTC and (upstream is None or upstream.tzinfo is UTC):
@@ -50,28 +48,29 @@ def _check_type(actor: Actor, at: str, name: str) -> None:
         raise InvalidEnvelope(field=f"{at}{name}.type", reason=reason)
 
 
-def _free_json(envelope: Envelope) -> Iterator[tuple[str, Any]]:
-    """Every place of the envelope that holds JSON of the client's own shape."""
+def _check_own_json(envelope: Envelope, at: str) -> None:
+    """Look at every place of the envelope that holds JSON of the client's own shape."""
     content, context = envelope.content, envelope.context
     if isinstance(content, JsonContent):
-        yield "content.data", content.data
-    if isinstance(content, TripleContent):
+        check_free_json(content.data, "content.data", at)
+    elif isinstance(content, TripleContent):
         for end in ("subject", "object"):
             term = getattr(content.triple, end)
-            yield f"content.triple.{end}", term.value if isinstance(term, Term) else term
+            value = term.value if isinstance(term, Term) else term
+            check_free_json(value, f"content.triple.{end}", at)
     if content.media is not UNSET:
         for index, media in enumerate(content.media):
             if media.hints is not None:
-                yield f"content.media[{index}].hints", media.hints
+                check_free_json(media.hints, f"content.media[{index}].hints", at)
     if isinstance(context.location, dict):
-        yield "context.location", context.location
+        check_free_json(context.location, "context.location", at)
     if context.refers_to:
-        yield "context.refers_to", context.refers_to
+        check_free_json(context.refers_to, "context.refers_to", at)
     if envelope.source is not None:
-        yield "source", envelope.source
+        check_free_json(envelope.source, "source", at)
 
 
-def check_free_json(value: Any, field: str) -> None:
+def check_free_json(value: Any, field: str, at: str = "") -> None:
     """Refuse nesting and integers that a reader of the record could not take."""
     level = [value]
     for _ in range(limits.JSON_DEPTH_MAX):
@@ -84,11 +83,13 @@ def check_free_json(value: Any, field: str) -> None:
             elif isinstance(node, list):
                 deeper.extend(node)
             elif type(node) is int and not limits.INTEGER_MIN <= node <= limits.INTEGER_MAX:
-                raise InvalidEnvelope(field=field, reason="an integer does not fit in 64 bits")
+                raise InvalidEnvelope(field=at + field, reason="an integer does not fit in 64 bits")
         if not deeper:
             return
         level = deeper
-    raise InvalidEnvelope(field=field, reason=f"nested deeper than {limits.JSON_DEPTH_MAX} levels")
+    raise InvalidEnvelope(
+        field=at + field, reason=f"nested deeper than {limits.JSON_DEPTH_MAX} levels"
+    )
 
 
 def scopes_of(request: BulkRequest) -> set[str]:

@@ -746,6 +746,13 @@ TARGETS_KEPT_MAX: Final = 1024
 TARGET_BYTES_KEPT: Final = 256
 """The longest target that is kept: with path and query about 1 KB each."""
 
+HEADER_HASHES_KEPT_MAX: Final = 4096
+"""Headers whose hash for the audit is kept, 250 bytes each: a few for every program that calls."""
+
+SAID_KEPT_MAX: Final = 64
+"""Heads of answers that an endpoint keeps put together: most have one or two, and those that name
+a file have as many as there are files."""
+
 HEADS_KEPT_MAX: Final = 16
 """Heads of requests that a connection keeps taken apart: a client's differ in their length alone,
 or not at all."""

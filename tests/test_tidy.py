@@ -21,7 +21,7 @@ MODULE_LINES_MAX = 600
 PARAMETERS_MAX = 7
 
 BROAD_EXCEPTS: dict[str, str] = {
-    "api/endpoint.py": "thrown on into the coroutine that was waiting, which raises it again",
+    "api/bodies.py": "thrown on into the coroutine that was waiting, which raises it again",
     "engine/follow.py": "a document that cannot be made is counted, in health, and holds up none",
     "engine/jobs.py": "the job's own row says what went wrong, and a metric counts it",
     "engine/work/worker.py": "the owner is told, counts it, and shows it when it has had enough",

@@ -4,10 +4,10 @@ The rows follow from the headers alone and are written in the batch of the entri
 the log: a node that holds a copy of a log kept elsewhere has the same directory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.state.kv import KV, Batch
+from engine.state.kv import KV, Batch, Row
 from engine.state.vault import offset_key
 
 if TYPE_CHECKING:
@@ -64,20 +64,27 @@ class Directory:
             batch.delete("idem", header.tenant_no.to_bytes(4, "big") + header.idem)
 
 
-def index_header(batch: Batch, header: "Header") -> None:
-    """The rows by which an entry is found; they follow from its header alone."""
-    tenant, place = header.tenant_no.to_bytes(4, "big"), header.offset.to_bytes(8, "big")
-    batch.put("ids", tenant + header.id, place)
-    if header.scope_no and header.kind == 1:
-        batch.put("scope_log", tenant + header.scope_no.to_bytes(4, "big") + place, b"")
-    if header.idem:
-        batch.put("idem", tenant + header.idem, place + header.body_mac)
+def index_headers(batch: Batch, headers: Iterable["Header"]) -> None:
+    """The rows by which entries are found; they follow from their headers alone."""
+    ids: list[Row] = []
+    scopes: list[Row] = []
+    keys: list[Row] = []
+    for header in headers:
+        tenant, place = header.tenant_no.to_bytes(4, "big"), header.offset.to_bytes(8, "big")
+        ids.append((tenant + header.id, place))
+        if header.kind == 1 and header.scope_no:
+            scopes.append((tenant + header.scope_no.to_bytes(4, "big") + place, b""))
+        if header.idem:
+            keys.append((tenant + header.idem, place + header.body_mac))
+    batch.put_many("ids", ids)
+    batch.put_many("scope_log", scopes)
+    batch.put_many("idem", keys)
 
 
 def expected_rows(header: "Header") -> dict[tuple[str, bytes], bytes]:
-    """What `index_header` writes for an entry, for a verifier to compare."""
+    """What `index_headers` writes for an entry, for a verifier to compare."""
     recorder: Any = _Recorder()
-    index_header(recorder, header)
+    index_headers(recorder, [header])
     found: dict[tuple[str, bytes], bytes] = recorder.found
     return found
 
@@ -88,6 +95,6 @@ class _Recorder:
     def __init__(self) -> None:
         self.found: dict[tuple[str, bytes], bytes] = {}
 
-    def put(self, family: str, key: bytes, value: bytes) -> None:
-        """Note a row."""
-        self.found[family, key] = value
+    def put_many(self, family: str, rows: Iterable[Row]) -> None:
+        """Note rows."""
+        self.found.update(((family, key), value) for key, value in rows)

@@ -7,7 +7,7 @@ A store holds named families of rows; a row is a key and a value, both `bytes`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -37,11 +37,18 @@ class StoreWriteFailed(StoreError):
     """A write or a sync failed: its outcome is unknown, and the store takes no more writes."""
 
 
+Row = tuple[bytes, bytes]
+"""A key and its value."""
+
+
 class Batch(Protocol):
     """Changes that become visible together, in the order in which they were added."""
 
     def put(self, family: str, key: bytes, value: bytes) -> None:
         """Set the row."""
+
+    def put_many(self, family: str, rows: Iterable[Row]) -> None:
+        """Set many rows, in their order."""
 
     def delete(self, family: str, key: bytes) -> None:
         """Remove the row, if it is there."""

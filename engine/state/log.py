@@ -21,7 +21,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from engine.state import directory
-from engine.state.directory import Directory, index_header
+from engine.state.directory import Directory, index_headers
 from engine.state.kv import KV, Batch, CorruptStore, StoreError
 from engine.state.rows import Draft, Header, Row
 from engine.state.syncer import Syncer
@@ -35,6 +35,9 @@ GENESIS = bytes(32)
 _CHAIN_BYTES = 32
 _PLAIN, _DEFLATED = b"\0", b"\1"
 _NONCE_BYTES = 12
+# Hashes that have taken in their prefix: to copy one costs less than to ask the library for it.
+_header = sha256(b"\0").copy
+_link = sha256(b"\1").copy
 _CACHE_ROWS = 8192
 _CACHE_BYTES = 32 * limits.MIB
 
@@ -111,7 +114,10 @@ def erasure_due(offset: int) -> bytes:
 
 def chain_link(previous: bytes, header: bytes) -> bytes:
     """The next link of the hash chain, over the header's exact bytes."""
-    return sha256(b"\1" + previous + sha256(b"\0" + header).digest()).digest()
+    inner, link = _header(), _link()
+    inner.update(header)
+    link.update(previous + inner.digest())
+    return link.digest()
 
 
 def split_row(value: bytes) -> tuple[bytes, bytes]:
@@ -227,18 +233,10 @@ class KvLog(Reads):
             raise WalUnavailable(reason=self.failure)
         if expect != self.written:
             raise Fenced(self.written)
-        first, chain = self.written + 1, self.chain
-        fresh: list[Row] = []
-        # Nonces are random and not the offsets: an offset whose batch was lost in a power cut is
-        # used again, with the same key (docs/adr/0011). The system is asked once for all of them.
-        nonces = os.urandom(_NONCE_BYTES * len(drafts))
+        first = self.written + 1
         try:
             batch = self._kv.batch()
-            for index, draft in enumerate(drafts):
-                nonce = nonces[index * _NONCE_BYTES : (index + 1) * _NONCE_BYTES]
-                row = self._seal(batch, first + index, chain, draft, nonce)
-                chain = row.chain
-                fresh.append(row)
+            fresh = self._seal(batch, first, drafts)
             with self._order:
                 if rows is not None:
                     rows(batch, first)
@@ -246,41 +244,54 @@ class KvLog(Reads):
         except StoreError as error:
             self.fail(f"a write failed: {error}")
             raise WalUnavailable(reason=self.failure) from error
-        self.written, self.chain = first + len(drafts) - 1, chain
-        if drafts:
+        if fresh:
+            self.written, self.chain = first + len(drafts) - 1, fresh[-1].chain
             self.last_recorded_us = drafts[-1].recorded_us
-        self._remember(fresh)
+            self._remember(fresh)
         return first
 
-    def _seal(self, batch: Batch, offset: int, previous: bytes, draft: Draft, nonce: bytes) -> Row:
-        """Encrypt one body and chain its header into the batch."""
-        place, tenant_no, body = offset.to_bytes(8, "big"), draft.tenant_no, draft.body
-        key = self._vault.tenant(tenant_no).derive(self._vault.take(offset))
-        bound = tenant_no.to_bytes(4, "big") + draft.id
-        cipher = nonce + AESGCM(key).encrypt(nonce, _pack(body), bound)
-        header = Header(
-            HEADER_VERSION,
-            offset,
-            draft.id,
-            tenant_no,
-            draft.scope_no,
-            draft.actor_no,
-            draft.kind,
-            draft.schema_version,
-            draft.recorded_us,
-            len(body),
-            len(cipher),
-            sha256(cipher).digest(),
-            commitment(key),
-            draft.idem,
-            draft.body_mac,
-        )
-        raw = _encode_header(header)
-        chain = chain_link(previous, raw)
-        batch.put("log", place, raw + chain)
-        batch.put("payload", place, cipher)
-        index_header(batch, header)
-        return Row(header, chain, body)
+    def _seal(self, batch: Batch, first: int, drafts: Sequence[Draft]) -> list[Row]:
+        """Encrypt bodies and chain their headers into the batch."""
+        take, tenant, chain = self._vault.take, self._vault.tenant, self.chain
+        fresh: list[Row] = []
+        headers: list[tuple[bytes, bytes]] = []
+        payloads: list[tuple[bytes, bytes]] = []
+        # Nonces are random and not the offsets: an offset whose batch was lost in a power cut is
+        # used again, with the same key (docs/adr/0011). The system is asked once for all of them.
+        nonces = os.urandom(_NONCE_BYTES * len(drafts))
+        for index, draft in enumerate(drafts):
+            offset, tenant_no, body = first + index, draft.tenant_no, draft.body
+            nonce = nonces[index * _NONCE_BYTES : (index + 1) * _NONCE_BYTES]
+            key = tenant(tenant_no).derive(take(offset))
+            bound = tenant_no.to_bytes(4, "big") + draft.id
+            cipher = nonce + AESGCM(key).encrypt(nonce, _pack(body), bound)
+            header = Header(
+                HEADER_VERSION,
+                offset,
+                draft.id,
+                tenant_no,
+                draft.scope_no,
+                draft.actor_no,
+                draft.kind,
+                draft.schema_version,
+                draft.recorded_us,
+                len(body),
+                len(cipher),
+                sha256(cipher).digest(),
+                commitment(key),
+                draft.idem,
+                draft.body_mac,
+            )
+            raw = _encode_header(header)
+            chain = chain_link(chain, raw)
+            place = offset.to_bytes(8, "big")
+            headers.append((place, raw + chain))
+            payloads.append((place, cipher))
+            fresh.append(Row(header, chain, body))
+        batch.put_many("log", headers)
+        batch.put_many("payload", payloads)
+        index_headers(batch, [row.header for row in fresh])
+        return fresh
 
     def _begin_sync(self) -> Awaitable[None]:
         # A handover to a thread and back costs more than a quick disk takes.

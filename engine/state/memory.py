@@ -6,7 +6,7 @@ The twin of `engine.state.rocks` for tests: the same promises, plus `crash()`, a
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import RLock
 
@@ -69,6 +69,11 @@ class MemoryBatch:
     def put(self, family: str, key: bytes, value: bytes) -> None:
         """Set the row."""
         self._add((family, key, key, value))
+
+    def put_many(self, family: str, rows: Iterable[tuple[bytes, bytes]]) -> None:
+        """Set many rows, in their order."""
+        for key, value in rows:
+            self.put(family, key, value)
 
     def delete(self, family: str, key: bytes) -> None:
         """Remove the row, if it is there."""

@@ -26,7 +26,7 @@ and proved again on rocksdict itself by `tests/integration/test_rocksdict_bugs.p
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -128,6 +128,16 @@ class RocksBatch:
         except KeyError:
             handle = self._name(family)
         self._native.put(key, value, handle)
+
+    def put_many(self, family: str, rows: Iterable[_Row]) -> None:
+        """Set many rows, in their order: nothing but the native call for each."""
+        try:
+            handle = self._handles[family]
+        except KeyError:
+            handle = self._name(family)
+        put = self._native.put
+        for key, value in rows:
+            put(key, value, handle)
 
     def delete(self, family: str, key: bytes) -> None:
         """Remove the row, if it is there."""

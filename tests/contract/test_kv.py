@@ -59,6 +59,20 @@ def test_a_row_is_read_as_it_was_put(kv: KV) -> None:
     assert kv.get("views", b"a") is None
 
 
+def test_many_rows_are_put_in_their_order(kv: KV) -> None:
+    """Rows handed over together are as if each had been put: the last of a key wins."""
+    batch = kv.batch()
+    batch.put("log", b"k", b"before")
+    batch.put_many("log", iter([(b"k", b"1"), (b"l", b""), (b"k", b"2")]))
+    batch.put_many("views", [])
+    assert 4 == len(batch)
+    kv.write(batch)
+
+    assert [(b"k", b"2"), (b"l", b"")] == list(kv.scan("log"))
+    with pytest.raises(StoreError):
+        batch.put_many("log", [(b"m", b"")])
+
+
 def test_a_second_put_wins(kv: KV) -> None:
     """The last write of a key is its value."""
     for value in (b"old", b"new"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import time
@@ -109,3 +110,43 @@ def test_a_connection_in_use_outlives_many_idle_times(address):
             line.sendall(asked(b"again"))
             answers_on(line, 1)
             time.sleep(0.1)
+
+
+POSTED = (
+    b"POST /v1/experience HTTP/1.1\r\nHost: x\r\nX-Cortex-Actor: user:anna\r\n"
+    b"Content-Type: %b\r\nContent-Length: %d\r\n\r\n%b"
+)
+BODY = (
+    b'{"scope":"user:anna","modality":"conversation","idempotency_key":"%b",'
+    b'"content":{"kind":"text","text":"Tea."},"context":{"observed_at":"2026-11-18T08:00:00Z"}}'
+)
+
+
+def posted(line, key: bytes, kind: bytes = b"application/json", body: bytes = BODY):
+    body = body % key
+    line.sendall(POSTED % (kind, len(body), body))
+    headers, answer = answers_on(line, 1)[0]
+    return headers, json.loads(answer)
+
+
+def test_posts_with_one_head_are_each_their_own(line):
+    """A head that came before says what it said; body, id and place are the request's own."""
+    found = [posted(line, b"own-%d" % at) for at in range(4)]
+    again, receipt = posted(line, b"own-2")
+
+    assert 4 == len({headers["x-cortex-request-id"] for headers, _ in found})
+    assert 4 == len({receipt["event_id"] for _, receipt in found})
+    assert [headers["x-cortex-policy"] for headers, _ in found] == [again["x-cortex-policy"]] * 4
+    assert found[2][1]["event_id"] == receipt["event_id"]
+    assert ["x-cortex-replay" in headers for headers in (found[2][0], again)] == [False, True]
+
+
+def test_a_head_that_is_refused_is_refused_again(line):
+    """That its head is known makes no body readable, and a body that is none spoils no other."""
+    refused = [posted(line, b"no-%d" % at, b"text/plain")[1] for at in range(3)]
+    broken = posted(line, b"no-0", body=BODY.replace(b'{"scope"', b'["scope"'))[1]
+    taken = posted(line, b"no-0")[1]
+
+    assert ["UNSUPPORTED_MEDIA_TYPE"] * 3 == [said["error_code"] for said in refused]
+    assert "error_code" in broken
+    assert "captured" == taken["status"]
