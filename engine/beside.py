@@ -358,6 +358,10 @@ class Sight:
         found = self._own.get(family, key)
         return self._base.get(family, key) if found is None else found or None
 
+    def get_many(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The same for each of them."""
+        return [self.get(family, key) for key in keys]
+
     def scan(
         self,
         family: str,

@@ -4,7 +4,7 @@ Over the tables of `projectors.records`; a layer whose projector does not run ha
 episode that was open at the moment asked about is put together from the events known then.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,6 +47,15 @@ def get_latest(engine: "Engine", tenant_no: int, layer: str, raw: bytes) -> Reco
         return None
     found: Record | None = engine.staged.get(tenant_no, layer, raw)
     return found
+
+
+def get_latest_of(
+    engine: "Engine", tenant_no: int, layer: str, raws: Sequence[bytes]
+) -> list[Record | None]:
+    """Records as they are known last, in this order."""
+    if layer not in engine.staged.owner:
+        return [None] * len(raws)
+    return engine.staged.get_many(tenant_no, layer, raws)
 
 
 def get_versions(engine: "Engine", tenant_no: int, layer: str, raw: bytes) -> list[Record]:
@@ -145,10 +154,35 @@ def visible_version(
     engine: "Engine", tenant_no: int, layer: str, raw: bytes, window: Window
 ) -> Record | None:
     """The newest version a window shows, or None."""
-    latest = get_latest(engine, tenant_no, layer, raw)
-    if latest is None:
-        return None
-    if latest.recorded_from > window.known_at or window.include_superseded:
+    return newest_visible(engine, tenant_no, layer, [raw], window)[0]
+
+
+def newest_visible(
+    engine: "Engine", tenant_no: int, layer: str, raws: Sequence[bytes], window: Window
+) -> list[Record | None]:
+    """The newest version a window shows of each of these records, or None."""
+    latest = get_latest_of(engine, tenant_no, layer, raws)
+    is_held = layer == "beliefs" and layer in engine.staged.owner
+    held = engine.staged.get_many(tenant_no, "beliefs_held", raws) if is_held else latest
+    return [
+        None
+        if one is None
+        else _newest_visible(engine, tenant_no, layer, raw, one, window=window, held=waits)
+        for raw, one, waits in zip(raws, latest, held, strict=True)
+    ]
+
+
+def _newest_visible(
+    engine: "Engine",
+    tenant_no: int,
+    layer: str,
+    raw: bytes,
+    latest: Record,
+    *,
+    window: Window,
+    held: Any,
+) -> Record | None:
+    if window.include_superseded or latest.recorded_from > window.known_at:
         found = visible_versions(engine, tenant_no, layer, raw, window)
         return found[0] if found else None
     if isinstance(latest, Episode) and not latest.sealed:
@@ -158,9 +192,10 @@ def visible_version(
     if not is_visible(latest, window):
         return None
     if isinstance(latest, Belief):
-        held = engine.staged.get(tenant_no, "beliefs_held", raw)
         return same_reading(latest, belief_as_known(latest, _moment(latest, window), held))
-    return as_known(engine, tenant_no, raw, latest, _moment(latest, window))
+    if isinstance(latest, Concept):
+        return _concept(engine, tenant_no, latest, _moment(latest, window))
+    return latest
 
 
 def _past(engine: "Engine", tenant_no: int, layer: str, raw: bytes, latest: Record) -> list[Record]:

@@ -60,7 +60,10 @@ def is_known(record: Record, window: Window) -> bool:
             or record.recorded_to is None
             or window.known_at < record.recorded_to
         )
-        and all(span.contains(record.recorded_from) for span in window.recorded_during)
+        and (
+            not window.recorded_during
+            or all(span.contains(record.recorded_from) for span in window.recorded_during)
+        )
     )
 
 

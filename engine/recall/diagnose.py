@@ -31,12 +31,12 @@ class Stopwatch:
 
     def phase(self, name: str, **counts: Any) -> None:
         """A stage is done."""
-        now = self._elapsed_s()
-        took = round((now - self._last) * 1000, 3)
-        self._last = now
-        self.times[name] = round(self.times.get(name, 0.0) + took, 3)
-        elapsed = {"elapsed_ms": took} if self._is_timed else {}
-        self.trail.append({"phase": name, **counts, **elapsed})
+        if self._is_timed:
+            now = self._elapsed_s()
+            counts["elapsed_ms"] = took = round((now - self._last) * 1000, 3)
+            self._last = now
+            self.times[name] = round(self.times.get(name, 0.0) + took, 3)
+        self.trail.append({"phase": name, **counts})
 
     def total_ms(self) -> float:
         """Since the beginning."""
@@ -94,7 +94,7 @@ def _full(run: "Run", selection: Selection, told: Sequence[Shown]) -> dict[str, 
         },
         "models": {"embedder": run.pricing.name, "reranker": None},
         "scores": {
-            one.thing.id: {name: round(part, 4) for name, part in (one.parts or {}).items()}
+            one.id: {name: round(part, 4) for name, part in (one.parts or {}).items()}
             for one in told
         },
         "evictions": [
@@ -113,7 +113,7 @@ def receipt(run: "Run", pack: StratifiedPack, told: Sequence[Shown], digest: str
         watermark=int(pack.watermark or 0),
         projectors=dict(run.engine.staged.versions),
         embedder=run.pricing.name,
-        items=[one.thing.id for one in told],
+        items=[one.id for one in told],
         digest=digest,
         signature="",
     )

@@ -16,15 +16,15 @@ from engine.read import with_news
 from engine.recall.filters import admits
 from engine.recall.plan import Plan
 from engine.recall.render import Thing
-from engine.recall.shapes import UNMARKED, Found, Marks, Ranked
-from engine.recall.sheet import LAYER_OF, raw_event, rests_on, sheet_of
+from engine.recall.shapes import UNMARKED, Found, Marks, Ranked, Shown
+from engine.recall.sheet import LAYER_OF, Sheet, marks_when, raw_event, rests_on, sheet_of
 from engine.recall.temporal import sees_event
 from engine.state.index import Block, Layer
 from engine.state.names import SCOPE
 from projectors.derives.rows import DerivesRow
 from schemas.caller import Caller
 from schemas.ids import format_id, parse_id, uuid7_instant_us
-from schemas.layers import Belief, Concept, Episode, Event, Fact, Record
+from schemas.layers import Belief, Episode, Event, Fact, Record
 from schemas.pack import LayerName
 from schemas.times import to_us
 
@@ -40,18 +40,22 @@ INDEXED: Final[Mapping[LayerName, Layer]] = {
 }
 """What a layer is called on the wire -> what its tables and the indexes call it."""
 
-LOW_TRUST: Final = 0.5
-STALE: Final = 0.5
-"""Below this confidence a record is marked; above this share of missed updates a concept is."""
-
 _SPARE: Final = 8
 _DEPTH_MAX: Final = 6
 """Steps from a concept to its events; there are three layers between them."""
 
 
-_standing: Final[Attached[tuple[DerivesRow | None, bool, Event]]] = Attached()
-"""An event as it was submitted -> what followed from it, whether it was cancelled, and how it reads
-with both."""
+_stood: Final[Attached[tuple[DerivesRow, Event]]] = Attached()
+"""An event as it was submitted -> what followed from it, and how it reads with that."""
+
+
+def _standing(submitted: Event, derives: DerivesRow) -> Event:
+    """An event as it stands; as long as there is no news of it, the same object."""
+    kept = _stood.get(submitted)
+    if kept is not None and kept[0] is derives:
+        return kept[1]
+    event = same_reading(submitted, with_news(submitted, derives, is_cancelled=False))
+    return _stood.keep(submitted, (derives, event))[1]
 
 
 class Loader:
@@ -74,6 +78,7 @@ class Loader:
         self._window = plan.window
         self._known_us = to_us(plan.window.known_at)
         self._without = {format_id("evt", raw) for raw in plan.filters.without}
+        self._glanced = () if self._without or plan.is_past else open_blocks
         self._records: dict[bytes, Record | None] = {}
         self._readable: dict[str, bool] = {}
         self.looked = 0
@@ -83,7 +88,7 @@ class Loader:
     def collect(self, layer: LayerName, ranked: Sequence[Ranked]) -> list[Found]:
         """The best of a layer that the moments, the filters and the request let through."""
         cap, found = self._plan.caps[layer], list[Found]()
-        start = 0
+        filters, start = self._plan.filters, 0
         while start < len(ranked) and len(found) < cap:
             # Most are let through: what is missing is looked at, and a few to spare further on.
             missing = cap - len(found)
@@ -91,52 +96,46 @@ class Loader:
             start += len(part)
             self.looked += len(part)
             for one, thing in zip(part, self._things(layer, part), strict=True):
-                if thing is not None and admits(self._plan.filters, thing):
-                    marks = self.marks_of(thing)
-                    if not self._is_left_out(thing, marks):
-                        found.append(Found(layer, thing, one, marks))
+                if thing is None or not (filters.condition is None or admits(filters, thing)):
+                    continue
+                sheet = sheet_of(thing)
+                marks = sheet.marks
+                if marks is None:
+                    marks = self._marks_of(thing, sheet)
+                is_plain = marks is UNMARKED and not sheet.is_deprecated
+                if is_plain or not self._is_left_out(layer, sheet, marks):
+                    found.append(Found(layer, thing, sheet, one, marks))
         return found[:cap]
 
     def _things(self, layer: LayerName, part: Sequence[Ranked]) -> Sequence[Thing | None]:
         if layer == "events":
-            told = self._engine.told.read([one.offset for one in part])
-            return [self._event(one.raw, event) for one, event in zip(part, told, strict=True)]
-        table = INDEXED[layer]
-        seen = [self.record(table, one.raw) for one in part]
+            return self._events(part)
+        seen = self._seen(INDEXED[layer], [one.raw for one in part])
         if not self._without:
             return seen
         return [None if one is None or self._is_imagined_away(one) else one for one in seen]
 
-    def _event(self, raw: bytes, submitted: Event | None) -> Event | None:
-        if submitted is None:
-            return None
-        event = self._with_news(raw, submitted)
-        if (
-            event.excluded_from_recall
-            or event.id in self._without
-            or not sees_event(event, self._plan)
-        ):
-            return None
-        return self._as_known(event)
-
-    def _with_news(self, raw: bytes, submitted: Event) -> Event:
-        """An event as it stands; as long as there is no news of it, the same object."""
-        engine, tenant_no = self._engine, self._tenant_no
-        derives = engine.staged.get(tenant_no, "derives", raw)
-        offset = submitted.wal_offset.to_bytes(8, "big")
-        is_cancelled = engine.inline.get(tenant_no, "cancelled", offset) is not None
-        if derives is None and not is_cancelled:
-            return submitted
-        kept = _standing.get(submitted)
-        if kept is not None and kept[0] is derives and kept[1] is is_cancelled:
-            return kept[2]
-        event = same_reading(submitted, with_news(submitted, derives, is_cancelled))
-        return _standing.keep(submitted, (derives, is_cancelled, event))[2]
+    def _events(self, part: Sequence[Ranked]) -> list[Event | None]:
+        """Events as they stand and were known then, where they are among what is asked about."""
+        engine, tenant_no, plan = self._engine, self._tenant_no, self._plan
+        told = engine.told.read([one.offset for one in part])
+        news = engine.staged.get_many(tenant_no, "derives", [one.raw for one in part])
+        places = [one.offset.to_bytes(8, "big") for one in part]
+        cancelled = engine.inline.get_many(tenant_no, "cancelled", places)
+        found: list[Event | None] = []
+        for submitted, derives, cancel in zip(told, news, cancelled, strict=True):
+            event = None
+            if submitted is not None and cancel is None and sees_event(submitted, plan):
+                event = submitted if derives is None else _standing(submitted, derives)
+                if plan.is_past:
+                    event = self._as_known(event)
+                if self._without and event.id in self._without:
+                    event = None
+            found.append(event)
+        return found
 
     def _as_known(self, event: Event) -> Event:
         """Its back-pointers as of then: an id carries the moment of what it was derived from."""
-        if not self._plan.is_past:
-            return event
         kept = [name for name in event.derives if _instant_us(name) <= self._known_us]
         if len(kept) == len(event.derives):
             return event
@@ -144,32 +143,27 @@ class Loader:
 
     def record(self, table: Layer, raw: bytes) -> Record | None:
         """A derived record as the window shows it."""
-        if raw not in self._records:
-            self._records[raw] = records.visible_version(
-                self._engine, self._tenant_no, table, raw, self._window
+        return self._seen(table, [raw])[0]
+
+    def _seen(self, table: Layer, raws: Sequence[bytes]) -> list[Record | None]:
+        """Derived records as the window shows them; each is looked up once."""
+        known = self._records
+        missing = [raw for raw in raws if raw not in known]
+        if missing:
+            found = records.newest_visible(
+                self._engine, self._tenant_no, table, missing, self._window
             )
-        return self._records[raw]
+            known.update(zip(missing, found, strict=True))
+        return [known[raw] for raw in raws]
 
     # ── marks ────────────────────────────────────────────────────────────────────────────────
 
-    def marks_of(self, thing: Thing) -> Marks:
-        """What a reader should know: newer news, old views, weak grounds."""
-        match thing:
-            case Event():
-                by = self._superseded_by(thing)
-                return Marks(by, is_superseded=True) if by else UNMARKED
-            case Fact():
-                is_weak = thing.confidence < LOW_TRUST or thing.partial
-                return _marked(is_superseded=self._is_over(thing), is_low_trust=is_weak)
-            case Belief():
-                is_weak = thing.confidence < LOW_TRUST or thing.stance != "supported"
-                is_stale = thing.stance == "deprecated"
-                is_over = self._is_over(thing)
-                return _marked(is_over, is_stale=is_stale, is_low_trust=is_weak)
-            case Concept():
-                is_stale = thing.staleness_score > STALE or thing.stance == "deprecated"
-                return _marked(is_stale=is_stale, is_low_trust=thing.confidence < LOW_TRUST)
-        return UNMARKED
+    def _marks_of(self, thing: Thing, sheet: Sheet) -> Marks:
+        """What a reader should know of a record at the moment that is asked about."""
+        if isinstance(thing, Fact | Belief):
+            return marks_when(thing, is_over=self._is_over(thing))
+        by = self._superseded_by(sheet)
+        return Marks(by, is_superseded=True) if by else UNMARKED
 
     def _is_over(self, record: Fact | Belief) -> bool:
         """Whether it was already known then that something else holds instead."""
@@ -179,10 +173,10 @@ class Loader:
         ended = record.valid_to is not None and record.valid_to <= window.known_at
         return ended and record.superseded_by is not None
 
-    def _superseded_by(self, event: Event) -> tuple[str, ...]:
+    def _superseded_by(self, sheet: Sheet) -> tuple[str, ...]:
         """Facts that hold instead of all that an event says; empty when any of it still holds."""
         by: list[str] = []
-        for raw in sheet_of(event).facts:
+        for raw in sheet.facts:
             fact = self._known(raw)
             if fact is None:
                 continue
@@ -211,17 +205,13 @@ class Loader:
         found = next(known, None)
         return found if isinstance(found, Fact) else None
 
-    def _is_left_out(self, thing: Thing, marks: Marks) -> bool:
-        if isinstance(thing, Belief | Concept):
-            # 001 §7.4.1: what is deprecated is kept for those who ask for the past.
-            is_deprecated = thing.stance == "deprecated"
-            if is_deprecated and not self._plan.window.include_superseded:
-                return True
-        if marks is UNMARKED:
-            return False
+    def _is_left_out(self, layer: LayerName, sheet: Sheet, marks: Marks) -> bool:
+        # 001 §7.4.1: what is deprecated is kept for those who ask for the past.
+        if sheet.is_deprecated and not self._plan.window.include_superseded:
+            return True
         said = self._plan.treatments
         # An event is evidence of more than one fact of it: it is left out only when asked for.
-        superseded = said.superseded if not isinstance(thing, Event) else said.superseded_events
+        superseded = said.superseded_events if layer == "events" else said.superseded
         return (
             (marks.is_superseded and superseded == "exclude")
             or (marks.is_stale and said.stale == "exclude")
@@ -280,59 +270,72 @@ class Loader:
         # However it is seen, this version rests on the same.
         return latest
 
-    def citations(self, things: Sequence[Thing]) -> tuple[dict[str, list[str]], dict[str, int]]:
+    def citations(self, told: Sequence[Shown]) -> tuple[dict[str, list[str]], dict[str, int]]:
         """(record -> what it cites, down to events; record -> events that are withheld).
 
         Only events the caller may read are named, and only records that lead to one.
         """
         graph: dict[str, list[str]] = {}
         withheld: dict[str, int] = {}
-        for thing in things:
-            if not isinstance(thing, Event):
-                self._cite(thing, graph, withheld, 0)
+        for one in told:
+            if one.layer != "events" and one.id not in graph:
+                self._cite(one.id, one.sheet, graph, withheld, 0)
         return graph, withheld
 
     def _cite(
-        self, record: Record, graph: dict[str, list[str]], withheld: dict[str, int], depth: int
+        self,
+        name: str,
+        sheet: Sheet,
+        graph: dict[str, list[str]],
+        withheld: dict[str, int],
+        depth: int,
     ) -> bool:
         """Add a record's part of the graph; whether it leads to an event at all."""
-        if record.id in graph:
-            return bool(graph[record.id])
-        graph[record.id] = []  # it may cite itself only by mistake; then there is no way on
-        sheet, missing = sheet_of(record), 0
-        leads: list[str] = []
         if sheet.events is None:
-            for name, table, raw in sheet.ways:
-                if table == "events":
-                    if self._reads(name):
-                        leads.append(name)
-                    else:
-                        missing += 1
-                elif name in graph:
-                    if graph[name]:
-                        leads.append(name)
-                elif depth < _DEPTH_MAX:
-                    between = self._cited(table, raw)
-                    if between is not None and self._cite(between, graph, withheld, depth + 1):
-                        leads.append(name)
+            graph[name] = []  # it may cite itself only by mistake; then there is no way on
+            leads, missing = self._leads(sheet, graph, withheld, depth)
         elif self._are_open(sheet.events):
-            leads = sheet.cited
+            leads, missing = sheet.cited, 0
         else:
-            leads = [name for name in sheet.cited if self._reads(name)]
+            leads = [event for event in sheet.cited if self._reads(event)]
             missing = len(sheet.cited) - len(leads)
         if missing:
-            withheld[record.id] = missing
+            withheld[name] = missing
         if leads:
-            graph[record.id] = leads
+            graph[name] = leads
         else:
-            del graph[record.id]
+            graph.pop(name, None)
         return bool(leads)
+
+    def _leads(
+        self,
+        sheet: Sheet,
+        graph: dict[str, list[str]],
+        withheld: dict[str, int],
+        depth: int,
+    ) -> tuple[list[str], int]:
+        """What a record cites that leads to an event, and how many of its events are withheld."""
+        leads, missing = list[str](), 0
+        for name, table, raw in sheet.ways:
+            if table == "events":
+                if self._reads(name):
+                    leads.append(name)
+                else:
+                    missing += 1
+            elif name in graph:
+                if graph[name]:
+                    leads.append(name)
+            elif depth < _DEPTH_MAX:
+                between = self._cited(table, raw)
+                if between is not None and self._cite(
+                    name, sheet_of(between), graph, withheld, depth + 1
+                ):
+                    leads.append(name)
+        return leads, missing
 
     def _are_open(self, events: frozenset[bytes]) -> bool:
         """Whether all of these can be read, as far as that is told at a glance."""
-        if self._without or self._plan.is_past:
-            return False
-        return any(block.rows.keys() >= events for block in self._open_blocks)
+        return any(block.rows.keys() >= events for block in self._glanced)
 
     def _reads(self, event_id: str) -> bool:
         """Whether an event can be read; each is looked up once."""
@@ -397,14 +400,6 @@ def _events_below(engine: "Engine", tenant_no: int, record: Record, depth: int) 
             if between is not None:
                 below |= dict.fromkeys(_events_below(engine, tenant_no, between, depth + 1))
     return list(below)
-
-
-def _marked(
-    is_superseded: bool = False, *, is_stale: bool = False, is_low_trust: bool = False
-) -> Marks:
-    if not (is_superseded or is_stale or is_low_trust):
-        return UNMARKED
-    return Marks((), is_superseded, is_stale, is_low_trust)
 
 
 def _instant_us(name: str) -> int:

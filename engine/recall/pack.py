@@ -4,6 +4,7 @@ Pure: the same plan, items and fence word give the same pack, byte for byte.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 import msgspec
@@ -53,6 +54,7 @@ _SOURCES: Final = "Sources:"
 _LARGE: Final = ("content", "summary", "causal_chain", "events", "synthesis_inputs")
 
 _encode: Final = msgspec.json.Encoder().encode
+_by_score: Final = attrgetter("score")
 
 Count = Callable[[str], int]
 
@@ -72,6 +74,7 @@ class Pricing:
         self.name = name
         self._break = count("\n")
         self._known: dict[int, int] = {}
+        self._frames: dict[tuple[str, str], Frame] = {}
         self._markers = [self.line(f"x [{'9' * digits}]") - self.line("x") for digits in (1, 2, 3)]
 
     def line(self, text: str) -> int:
@@ -88,14 +91,32 @@ class Pricing:
         """A marker, when so many may be numbered."""
         return self._markers[min(len(str(offered)), 3) - 1]
 
+    def whole(self, plan: Plan, thing: Thing, marks: Marks, sheet: Sheet) -> tuple[str, int]:
+        """The line an item has in a plan's rendering, with all of its words, and what it costs."""
+        place: tuple[str, ...] = (self.name, plan.shape.rendering)
+        if marks is not UNMARKED:
+            place += marks.names()
+        found = sheet.lines.get(place)
+        if found is None:
+            line = line_for(plan, thing, marks, sheet.words)
+            found = sheet.lines[place] = (line, self.line(line))
+        return found
+
     def frame(self, plan: Plan) -> Frame:
         """What stands around the items of a plan's rendering."""
-        if plan.shape.rendering == "nothing":
+        place = (plan.shape.rendering, plan.citation_mode)
+        found = self._frames.get(place)
+        if found is None:
+            found = self._frames[place] = self._frame(*place)
+        return found
+
+    def _frame(self, rendering: str, citation_mode: str) -> Frame:
+        if rendering == "nothing":
             return Frame()
         whole = sum(map(self.line, _fence("0" * limits.FENCE_CHARS)))
-        if plan.citation_mode == "block_at_end":
+        if citation_mode == "block_at_end":
             whole += self.line(_SOURCES)
-        headings = HEADINGS if plan.shape.rendering == "block" else {}
+        headings = HEADINGS if rendering == "block" else {}
         return Frame(whole, {layer: self.line(words) for layer, words in headings.items()})
 
     def citing(self, plan: Plan, offered: int) -> Callable[[str], int]:
@@ -117,15 +138,6 @@ def pricing_of(embedder: Embedder) -> Pricing:
     if found is None:
         found = _pricings[embedder.name] = Pricing(embedder.count, embedder.name)
     return found
-
-
-def whole_line(plan: Plan, thing: Thing, marks: Marks, sheet: Sheet) -> str:
-    """The line an item has in a plan's rendering, with all of its words."""
-    place = (plan.shape.rendering, marks.names())
-    line = sheet.lines.get(place)
-    if line is None:
-        line = sheet.lines[place] = line_for(plan, thing, marks, sheet.words)
-    return line
 
 
 def line_for(plan: Plan, thing: Thing, marks: Marks, words: str) -> str:
@@ -156,7 +168,7 @@ def _fence(nonce: str) -> tuple[str, str]:
 def numbered(plan: Plan, shown: Sequence[Shown]) -> list[Shown]:
     """Items in the order in which they are told, which is that of their markers."""
     if plan.shape.rendering == "narrative":
-        return sorted(shown, key=lambda one: (one.sheet.when, one.thing.id))
+        return sorted(shown, key=lambda one: (one.sheet.when, one.id))
     by_layer = [[one for one in shown if one.layer == layer] for layer in LAYER_ORDER]
     return [one for group in by_layer for one in group]
 
@@ -183,7 +195,7 @@ def _body(plan: Plan, told: Sequence[Shown], nonce: str) -> Iterable[str]:
     if plan.citation_mode == "block_at_end":
         yield _SOURCES
         for number, one in enumerate(told, start=1):
-            yield f"{number}. {one.thing.id}"
+            yield f"{number}. {one.id}"
 
 
 def citations_of(plan: Plan, told: Sequence[Shown]) -> list[Citation]:
@@ -194,7 +206,7 @@ def citations_of(plan: Plan, told: Sequence[Shown]) -> list[Citation]:
         Citation(
             marker=f"[{number}]",
             layer=SINGULAR[one.layer],
-            id=one.thing.id,
+            id=one.id,
             support_strength=round(one.score, 4),
         )
         for number, one in enumerate(told, start=1)
@@ -207,7 +219,7 @@ def evidence_of(told: Sequence[Shown]) -> list[Evidence]:
         Evidence(
             marker=f"[{number}]",
             layer=one.layer,
-            id=one.thing.id,
+            id=one.id,
             text=_excerpt(one),
             when=one.sheet.when,
             source=one.sheet.source,
@@ -232,7 +244,7 @@ def layers_of(plan: Plan, shown: Sequence[Shown]) -> Layers:
     found: dict[str, list[Any]] = {layer: [] for layer in LAYER_ORDER}
     if plan.shape.shows_layers:
         changes_all = plan.excludes_content or bool(plan.filters.without)
-        for one in sorted(shown, key=lambda item: -item.score):
+        for one in sorted(shown, key=_by_score, reverse=True):
             group = found[one.layer]
             is_whole = not changes_all and one.excerpt is None
             group.append((_whole_item if is_whole else item_of)(plan, one, len(group) + 1))
@@ -241,17 +253,16 @@ def layers_of(plan: Plan, shown: Sequence[Shown]) -> Layers:
 
 def _whole_item(plan: Plan, one: Shown, position: int) -> Item | msgspec.Raw:
     """The same as `item_of`, already encoded: a record of which nothing is left out."""
-    thing = one.thing
-    if isinstance(thing, Event) and thing.source is not None:
+    if one.sheet.has_source:
         return item_of(plan, one, position)
-    opened, known = _encoded(thing, one.sheet)
+    opened, known = one.sheet.encoded or _encoded(one.thing, one.sheet)
     score = repr(round(one.score, 4)).encode()
     if one.marks is UNMARKED and not one.withheld:
         # Most items: their place and their price are all that is said now.
         said = b'%b,"ranked_position":%d,"score":%b%b,"tokens":%d}'
         return msgspec.Raw(said % (opened, position, score, known, one.tokens))
     added = _added(one, position)
-    if isinstance(thing, Fact):
+    if isinstance(one.thing, Fact):
         # The item's trust stands in the place of the record's own.
         del added["trust"]
     return msgspec.Raw(opened + b"," + _encode(added)[1:])
@@ -259,11 +270,10 @@ def _whole_item(plan: Plan, one: Shown, position: int) -> Item | msgspec.Raw:
 
 def _encoded(thing: Thing, sheet: Sheet) -> tuple[bytes, bytes]:
     """A record as it is sent, open at its end; and what every item says of where it comes from."""
-    if sheet.encoded is None:
-        said = {"source": sheet.source, "trust": sheet.trust}
-        if isinstance(thing, Fact):
-            thing = msgspec.structs.replace(thing, trust=said.pop("trust"))
-        sheet.encoded = _encode(thing)[:-1], b"," + _encode(said)[1:-1]
+    said = {"source": sheet.source, "trust": sheet.trust}
+    if isinstance(thing, Fact):
+        thing = msgspec.structs.replace(thing, trust=said.pop("trust"))
+    sheet.encoded = _encode(thing)[:-1], b"," + _encode(said)[1:-1]
     return sheet.encoded
 
 

@@ -21,19 +21,16 @@ from engine.recall.pack import (
     line_for,
     numbered,
     pricing_of,
-    whole_line,
 )
 from engine.recall.plan import Plan
 from engine.recall.render import excerpt_of
 from engine.recall.search import Search
 from engine.recall.select import Selection, select
-from engine.recall.shapes import UNMARKED, Found, Offer, Ranked, Shown
-from engine.recall.sheet import sheet_of
+from engine.recall.shapes import UNMARKED, Found, Ranked, Shown
 from engine.recall.temporal import reach_of
 from engine.state.index import Layer
 from schemas import limits
 from schemas.caller import Caller, Decision
-from schemas.layers import Event
 from schemas.pack import (
     LayerName,
     Provenance,
@@ -100,9 +97,10 @@ class Run:
         found = self._find()
         shown = self._shown(found)
         selection = self._select(shown)
-        chosen = {offer.id for offer in selection.chosen}
-        told = numbered(self.plan, [one for one in shown if one.thing.id in chosen])
-        return self._pack(told, selection)
+        if len(selection.chosen) < len(shown):
+            chosen = {offer.id for offer in selection.chosen}
+            shown = [one for one in shown if one.id in chosen]
+        return self._pack(numbered(self.plan, shown), selection)
 
     # ── finding ──────────────────────────────────────────────────────────────────────────────
 
@@ -159,7 +157,7 @@ class Run:
 
     def _below_successors(self, shown: list[Shown]) -> list[Shown]:
         """What was superseded, and is to be ranked down, stands below what took its place."""
-        scores = {one.thing.id: one.score for one in shown}
+        scores = {one.id: one.score for one in shown}
         said = self.plan.treatments
         lowered = []
         for one in shown:
@@ -175,38 +173,45 @@ class Run:
 
     def _present(self, one: Found, citing: Callable[[str], int], share: int) -> Shown:
         """A record with its line and its price; a long text is cut to the part that matters."""
-        plan, thing, pricing = self.plan, one.thing, self.pricing
-        sheet, is_told = sheet_of(thing), isinstance(thing, Event)
-        words = sheet.words
-        excerpt: tuple[int, int] | None = None
-        line, tokens = "", share + 1
-        if not is_told or len(words) <= share * _CHARS_A_TOKEN_MAX:
-            line = whole_line(plan, thing, one.marks, sheet)
-            tokens = pricing.line(line)
-        chars = share * _CHARS_A_TOKEN
-        while is_told and words and tokens > share and chars > _CHARS_A_TOKEN:
-            excerpt = excerpt_of(words, self.question.terms, chars)
-            line = line_for(plan, thing, one.marks, words[slice(*excerpt)])
-            tokens = pricing.line(line)
-            chars = chars * 2 // 3
+        plan, thing, sheet, marks = self.plan, one.thing, one.sheet, one.marks
+        is_told, excerpt = one.layer == "events", None
+        if is_told and len(sheet.words) > share * _CHARS_A_TOKEN_MAX:
+            line, tokens = "", share + 1
+        else:
+            line, tokens = self.pricing.whole(plan, thing, marks, sheet)
+        if is_told and tokens > share and sheet.words:
+            line, tokens, excerpt = self._cut(one, share)
         return Shown(
             one.layer,
+            thing.id,
+            one.ranked.score if marks is UNMARKED else self._score(one),
+            tokens + citing(thing.id),
+            one.ranked.vector,
             thing,
             sheet,
-            self._score(one),
-            one.marks,
+            marks,
             line,
-            tokens + citing(thing.id),
             excerpt,
-            one.ranked.vector,
             one.ranked.parts,
         )
+
+    def _cut(self, one: Found, share: int) -> tuple[str, int, tuple[int, int]]:
+        """The line of a part of a text, what it costs and where the part lies.
+
+        The part is made shorter until it fits.
+        """
+        words, chars = one.sheet.words, share * _CHARS_A_TOKEN
+        while True:
+            excerpt = excerpt_of(words, self.question.terms, chars)
+            line = line_for(self.plan, one.thing, one.marks, words[slice(*excerpt)])
+            tokens = self.pricing.line(line)
+            chars = chars * 2 // 3
+            if tokens <= share or chars <= _CHARS_A_TOKEN:
+                return line, tokens, excerpt
 
     def _score(self, one: Found) -> float:
         """The rank's score, less for what the request has ranked down."""
         said, marks, score = self.plan.treatments, one.marks, one.ranked.score
-        if marks is UNMARKED:
-            return score
         # An event still proves what was: it only has to stand below what came in its place.
         is_over = marks.is_superseded and one.layer != "events"
         for holds, treatment in (
@@ -220,11 +225,8 @@ class Run:
 
     def _select(self, shown: Sequence[Shown]) -> Selection:
         plan = self.plan
-        offers = [
-            Offer(one.layer, one.thing.id, one.score, one.tokens, one.vector) for one in shown
-        ]
         frame = self.pricing.frame(plan)
-        selection = select(offers, plan.caps, plan.max_tokens, frame, plan.mmr_lambda)
+        selection = select(shown, plan.caps, plan.max_tokens, frame, plan.mmr_lambda)
         applied = {"lambda": plan.mmr_lambda} if selection.is_binding else {}
         self.watch.phase(
             "select",
@@ -239,9 +241,9 @@ class Run:
 
     def _pack(self, told: list[Shown], selection: Selection) -> Kept:
         plan, engine, caller = self.plan, self.engine, self.caller
-        citations, withheld = self._loader.citations([one.thing for one in told])
+        citations, withheld = self._loader.citations(told)
         for at, one in enumerate(told) if withheld else ():
-            told[at] = structs.replace(one, withheld=withheld.get(one.thing.id, 0))
+            told[at] = structs.replace(one, withheld=withheld.get(one.id, 0))
         watermark = self._search.watermark()
         decided = (caller.tenant.encode(), caller.actor.encode(), self._asked, _number(watermark))
         block = context_block(plan, told, engine.packs.nonce(*decided))
@@ -277,7 +279,7 @@ class Run:
             evidence=_pack_evidence(evidence_of(told)),
             plan=plan.said(),
             is_narrative=plan.shape.rendering == "narrative",
-            items=tuple(one.thing.id for one in told),
+            items=tuple([one.id for one in told]),
             scopes=tuple(place.path for place in plan.places),
             warnings=plan.warnings,
             digest=digest,
@@ -321,5 +323,5 @@ def _number(value: int) -> bytes:
 
 def _digest(told: Sequence[Shown]) -> str:
     """What the pack says, apart from when it was asked: the lines, in their order."""
-    said = "".join([f"{one.layer}\0{one.thing.id}\0{one.line}\0" for one in told])
+    said = "".join([f"{one.layer}\0{one.id}\0{one.line}\0" for one in told])
     return sha256(said.encode()).hexdigest()

@@ -7,6 +7,7 @@ ranking itself: there it costs more evidence than it saves words (docs of the be
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,8 @@ from schemas.pack import LayerName
 
 LAMBDA_DEFAULT: Final = 0.9
 """How much the score counts against novelty: below this, evidence is lost (measured)."""
+
+_by_score: Final = attrgetter("score")
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def _capped(offers: Sequence[Offer], caps: Mapping[LayerName, int]) -> list[Offe
     """The best of each layer, best first; equal scores stay as they came."""
     left = dict(caps)
     found = []
-    for offer in sorted(offers, key=lambda one: -one.score):
+    for offer in sorted(offers, key=_by_score, reverse=True):
         if left.get(offer.layer, 0) > 0:
             left[offer.layer] -= 1
             found.append(offer)

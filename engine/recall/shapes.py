@@ -1,14 +1,16 @@
 """What is one item on its way into the pack?  Ranked, found, offered at a price, shown."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from engine.recall.render import Thing
-from engine.recall.sheet import Sheet
 from engine.state.index import Layer
 from schemas.pack import LayerName
+
+if TYPE_CHECKING:
+    from engine.recall.sheet import Sheet
 
 
 class Ranked(msgspec.Struct, frozen=True, gc=False):
@@ -55,6 +57,7 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 
     layer: LayerName
     thing: Thing
+    sheet: "Sheet"
     ranked: Ranked
     marks: Marks
 
@@ -66,22 +69,18 @@ class Offer(msgspec.Struct, frozen=True, gc=False):
     id: str
     score: float
     tokens: int
-    vector: Any = None
+    vector: Any
     """float32[d], unit length, or None: then it is like nothing else."""
 
 
-class Shown(msgspec.Struct, frozen=True, gc=False):
+class Shown(Offer, frozen=True, gc=False):
     """A record as it would stand in the pack."""
 
-    layer: LayerName
     thing: Thing
-    sheet: Sheet
-    score: float
+    sheet: "Sheet"
     marks: Marks
     line: str
-    tokens: int
     excerpt: tuple[int, int] | None = None
-    vector: Any = None
     parts: Mapping[str, float] | None = None
     withheld: int = 0
     """Events it rests on that the caller may not read."""

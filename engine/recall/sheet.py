@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from engine.attached import Attached
 from engine.recall.render import Thing, source_of, trust_of, when_of, words_of
+from engine.recall.shapes import UNMARKED, Marks
 from engine.state.index import Layer
 from schemas import limits
 from schemas.ids import parse_id
@@ -18,6 +19,10 @@ LAYER_OF: Final[Mapping[str, Layer]] = {
     "concept": "concepts",
 }
 """Which layer an id is of, by its prefix."""
+
+LOW_TRUST: Final = 0.5
+STALE: Final = 0.5
+"""Below this confidence a record is marked; above this share of missed updates a concept is."""
 
 
 class Way(NamedTuple):
@@ -37,7 +42,10 @@ class Sheet:
         "encoded",
         "events",
         "facts",
+        "has_source",
+        "is_deprecated",
         "lines",
+        "marks",
         "source",
         "trust",
         "ways",
@@ -60,10 +68,15 @@ class Sheet:
         until somebody asked."""
         self.facts = _facts(thing)
         """The raw ids of the facts that follow from an event."""
-        self.lines: dict[tuple[str, Sequence[str]], str] = {}
-        """(rendering, marks) -> its line with all of its words."""
+        self.marks = _marks(thing)
+        """What a reader should know of it; None when that depends on the moment asked about."""
+        self.is_deprecated = getattr(thing, "stance", None) == "deprecated"
+        self.lines: dict[tuple[str, ...], tuple[str, int]] = {}
+        """(model, rendering, *marks) -> its line with all of its words, and the tokens it has."""
         self.encoded: tuple[bytes, bytes] | None = None
         """The record as a client gets it, and where it comes from; None until somebody did."""
+        self.has_source = isinstance(thing, Event) and thing.source is not None
+        """Whether it says itself where it comes from: then the item's word takes that place."""
 
 
 _sheets: Final[Attached[Sheet]] = Attached()
@@ -72,6 +85,37 @@ _sheets: Final[Attached[Sheet]] = Attached()
 def sheet_of(thing: Thing) -> Sheet:
     """The sheet of a record."""
     return _sheets.get(thing) or _sheets.keep(thing, Sheet(thing))
+
+
+def marked(
+    is_superseded: bool = False, *, is_stale: bool = False, is_low_trust: bool = False
+) -> Marks:
+    """Marks without names; mostly there are none."""
+    if not (is_superseded or is_stale or is_low_trust):
+        return UNMARKED
+    return Marks((), is_superseded, is_stale, is_low_trust)
+
+
+def marks_when(record: Fact | Belief, *, is_over: bool) -> Marks:
+    """What a reader should know of a record, once it is known whether something else holds."""
+    if isinstance(record, Fact):
+        return marked(is_over, is_low_trust=record.confidence < LOW_TRUST or record.partial)
+    is_weak = record.confidence < LOW_TRUST or record.stance != "supported"
+    return marked(is_over, is_stale=record.stance == "deprecated", is_low_trust=is_weak)
+
+
+def _marks(thing: Thing) -> Marks | None:
+    match thing:
+        case Event():
+            return None if thing.derives else UNMARKED
+        case Fact() | Belief():
+            ends = thing.valid_to is not None and thing.superseded_by is not None
+            is_open = thing.recorded_to is None and not ends
+            return marks_when(thing, is_over=False) if is_open else None
+        case Concept():
+            is_stale = thing.staleness_score > STALE or thing.stance == "deprecated"
+            return marked(is_stale=is_stale, is_low_trust=thing.confidence < LOW_TRUST)
+    return UNMARKED
 
 
 def rests_on(thing: Thing) -> list[str]:

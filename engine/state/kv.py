@@ -68,6 +68,10 @@ class Readable(Protocol):
         """The value, or None if there is no such row."""
         ...
 
+    def get_many(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values in the order of the keys, None for each that is missing."""
+        ...
+
     def scan(
         self,
         family: str,
@@ -91,10 +95,6 @@ class KV(Readable, Protocol):
 
     def batch(self) -> Batch:
         """A new, empty batch for this store; `write` consumes it."""
-        ...
-
-    def get_many(self, family: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values in the order of the keys, None for each that is missing."""
         ...
 
     def write(self, batch: Batch) -> None:

@@ -7,12 +7,12 @@ is exactly right. A user's text is never read as query syntax: it is cut into te
 are clauses worth nothing, so that they leave every score as it is.
 """
 
-import contextlib
 import re
 import struct
 from collections.abc import Iterable, Sequence
 from concurrent.futures import wait
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Final
 
 import tantivy
@@ -29,6 +29,7 @@ _ANALYZER: Final = "strata"
 _LONGEST_TERM: Final = 64
 _MARK: Final = 1
 _SHELVES: Final = 2
+_LAYER_MASK: Final = 0xFF
 _FEW: Final = 32
 """Values that are looked for one by one: a set of them is spread over all documents first."""
 
@@ -155,11 +156,13 @@ class Shelf:
             searcher = self._index.searcher()
             return max(0, searcher.num_docs - 1), searcher.num_segments  # one is the watermark
 
-    def search(self, query: Any, most: int) -> list[Hit]:
-        """The best matches, best first."""
-        with _failing("cannot be searched"):
+    def search(self, query: Any, limit: int) -> list[Hit]:
+        """The best matches, best first; equal scores in the order of layers and ids."""
+        with _SEARCHING:
             searcher = self._index.searcher()
-            return _hits(searcher, searcher.search(query, most, count=False).hits)
+            # Passages of one record are one hit: a few more are fetched than wanted.
+            most = limit + limits.TEXT_SPARE_HITS
+            return _hits(searcher, searcher.search(query, most, count=False).hits, limit)
 
     def _read_marks(self) -> tuple[int, int]:
         searcher = self._index.searcher()
@@ -194,6 +197,7 @@ class TantivyText:
             raise
         self._shelves = (self._events, self._records)
         self._watermark = _common(self._events, self._records)
+        self._asked: tuple[str, Any | None] = ("", None)
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────
 
@@ -274,28 +278,38 @@ class TantivyText:
         recorded_until_us: int | None = None,
     ) -> list[Hit]:
         """The best matches in these scopes; a record with several passages counts by its best."""
-        terms = terms_of(query)
-        if not terms or not scope_nos or limit < 1:
+        wanted = self._wanted(query)
+        if wanted is None or not scope_nos or limit < 1:
             return []
         clauses = [
-            (Occur.Must, _any_of("text", terms)),
+            (Occur.Must, wanted),
             (Occur.Must, _free(_among("place", [_place(tenant_no, no) for no in scope_nos]))),
         ]
         if recorded_until_us is not None:
             clauses.append((Occur.Must, _free(_recorded_before(recorded_until_us))))
-        # Passages of one record are one hit: a few more are fetched than wanted.
-        most = limit + limits.TEXT_SPARE_HITS
-        found: list[Hit] = []
+        found: list[list[Hit]] = []
         if "events" in layers:
-            found += self._events.search(Query.boolean_query(clauses), most)
+            found.append(self._events.search(Query.boolean_query(clauses), limit))
         codes = {LAYERS.index(layer) for layer in layers if layer != "events"}
         if codes:
             if len(codes) < len(LAYERS) - 1:
                 clauses.append((Occur.Must, _free(_among("layer", sorted(codes)))))
-            found += self._records.search(Query.boolean_query(clauses), most)
-        # Equal scores come in the order of ids, not of segments, which merges change.
-        found.sort(key=lambda hit: (-hit.score, hit.layer, hit.raw))
-        return found[:limit]
+            found.append(self._records.search(Query.boolean_query(clauses), limit))
+        if len(found) == 1:
+            return found[0]
+        both = [hit for hits in found for hit in hits]
+        return sorted(both, key=lambda hit: (-hit.score, hit.layer, hit.raw))[:limit]
+
+    def _wanted(self, query: str) -> Any | None:
+        """A clause with the words of a question; None when it has none.
+
+        A question is asked of one shelf after the other: its words are cut once.
+        """
+        asked = self._asked
+        if asked[0] != query:
+            terms = terms_of(query)
+            asked = self._asked = (query, _any_of("text", terms) if terms else None)
+        return asked[1]
 
     def _shelf(self, layer: Layer) -> Shelf:
         return self._events if layer == "events" else self._records
@@ -325,18 +339,30 @@ def documents_with(folder: Path, phrase: str) -> int:
     return found
 
 
-@contextlib.contextmanager
-def _failing(what: str) -> Any:
+class _failing:  # noqa: N801 - it reads as a verb where it is used
     """Errors of tantivy have many kinds, and one of ours says what failed."""
-    try:
-        yield
-    except (ValueError, OSError, RuntimeError) as error:
-        raise TextIndexFailed(f"the text index {what}: {error}") from error
-    except BaseException as error:
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            return
         # Rust panics over damaged files, and a panic is not even an Exception.
-        if type(error).__name__ == "PanicException":
-            raise TextIndexFailed(f"the text index {what}: {error}") from error
-        raise
+        is_panic = type(error).__name__ == "PanicException"
+        if is_panic or isinstance(error, (ValueError, OSError, RuntimeError)):
+            raise TextIndexFailed(f"the text index {self._what}: {error}") from error
+
+
+_SEARCHING: Final = _failing("cannot be searched")
 
 
 # ── documents and clauses ────────────────────────────────────────────────────────────────────
@@ -361,21 +387,32 @@ def _encode(document: Document) -> Any:
 _halves: Final = struct.Struct(">QQ").pack
 
 
-def _hits(searcher: Any, found: list[tuple[float, Any]]) -> list[Hit]:
+def _hits(searcher: Any, found: list[tuple[float, Any]], limit: int) -> list[Hit]:
+    """The best of what was found, best first; a record with several passages by its best."""
+    if not found:
+        return []
+    kinds = searcher.fast_field_values("kind", [address for _, address in found])
+    has_passages = max(kinds) > _LAYER_MASK
+    if not has_passages and len(found) > limit:
+        # Each record is found once: what is not as good as the last of the best is not looked at.
+        least = found[limit - 1][0]
+        found = [one for one in found if one[0] >= least]
+        kinds = kinds[: len(found)]
     addresses = [address for _, address in found]
-    columns = [searcher.fast_field_values(name, addresses) for name in ("kind", "high", "low")]
-    if not any(kind > 0xFF for kind in columns[0]):
-        # No passages: each record is found once.
-        return [
-            Hit(LAYERS[kind], _halves(high, low), score)
-            for (score, _), kind, high, low in zip(found, *columns, strict=True)
-        ]
-    best: dict[tuple[int, int, int], Hit] = {}
-    for (score, _), kind, high, low in zip(found, *columns, strict=True):
-        layer = kind & 0xFF
-        if (layer, high, low) not in best:
-            best[layer, high, low] = Hit(LAYERS[layer], _halves(high, low), score, kind >> 8)
-    return list(best.values())
+    highs = searcher.fast_field_values("high", addresses)
+    lows = searcher.fast_field_values("low", addresses)
+    rows: list[tuple[float, Layer, bytes, int]] = [
+        (-score, LAYERS[kind & _LAYER_MASK], raw, kind >> 8)
+        for (score, _), kind, raw in zip(found, kinds, map(_halves, highs, lows), strict=True)
+    ]
+    if has_passages:
+        best: dict[tuple[Layer, bytes], tuple[float, Layer, bytes, int]] = {}
+        for row in rows:
+            best.setdefault((row[1], row[2]), row)
+        rows = list(best.values())
+    # Equal scores come in the order of ids, not of segments, which merges change.
+    rows.sort()
+    return [Hit(layer, raw, -less, passage) for less, layer, raw, passage in rows[:limit]]
 
 
 def _place(tenant_no: int, scope_no: int) -> int:

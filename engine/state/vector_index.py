@@ -368,19 +368,22 @@ class Opened:
         vector = np.asarray(vector, np.float32)
         if vector.shape != (self._dimensions,) or limit < 1:
             return []
-        parts: list[_Compared] = []
-        has_passages = False
-        for scope_no in self._scope_nos:
-            for layer, code in _codes(layers):
-                if self._view(scope_no, code).block.raws:
-                    found = self._nearest(scope_no, code, vector, limit, recorded_until_us)
-                    parts.append(_Compared(layer, scope_no, code, *found))
-                    has_passages = has_passages or code == _PASSAGES
-        if has_passages:
-            near = self._with_passages(parts)
+        parts = [
+            _Compared(
+                layer,
+                scope_no,
+                code,
+                *self._compare(scope_no, code, vector, limit, recorded_until_us),
+            )
+            for scope_no in self._scope_nos
+            for layer, code in _codes(layers)
+            if self._view(scope_no, code).block.raws
+        ]
+        if any(part.code == _PASSAGES for part in parts):
+            near = self._with_passages([_best_of(part, limit) for part in parts])
         else:
             near = []
-            for part in _best_of_all(parts, limit) if len(parts) > 1 else parts:
+            for part in _best_of_all(parts, limit):
                 near += self._near(part)
         # Equal scores come in the order of ids, not of rows.
         near.sort()
@@ -392,19 +395,17 @@ class Opened:
             found = self._views[scope_no, code] = self._view_of(scope_no, code)
         return found
 
-    def _nearest(
+    def _compare(
         self, scope_no: int, code: int, vector: Vectors, limit: int, until_us: int | None
     ) -> tuple[Any, Any]:
-        """Rows and scores: the best of a block, and all that are as good as the last of them."""
+        """Rows of a block that may be among the best, None for all of them; how like they are."""
         view = self._view(scope_no, code)
-        block = view.block
         rows, scores = _by_graph(view, vector, limit) if until_us is None else (None, None)
         if scores is None:
             scores = self._every(scope_no, code, vector)
             if until_us is not None:
-                scores = np.where(block.recorded_us >= until_us, np.float32(0), scores)
-        chosen = np.flatnonzero(scores >= _least(scores, limit))
-        return chosen if rows is None else rows[chosen], scores[chosen]
+                scores = np.where(view.block.recorded_us >= until_us, np.float32(0), scores)
+        return rows, scores
 
     def _every(self, scope_no: int, code: int, vector: Any) -> Any:
         """How like every row of a block is: kept for the rows that become candidates."""
@@ -448,6 +449,7 @@ class _Compared(NamedTuple):
     scope_no: int
     code: int
     rows: Any
+    """int64[k]; None when there is a score for every row of the block."""
     scores: Any
 
 
@@ -461,15 +463,32 @@ def _least(scores: Any, limit: int) -> Any:
     return np.partition(scores, len(scores) - limit)[len(scores) - limit]
 
 
+def _from(part: _Compared, least: Any) -> _Compared:
+    """The rows of a part that score as much, or more."""
+    layer, scope_no, code, rows, scores = part
+    chosen = (scores >= least).nonzero()[0]
+    return _Compared(
+        layer, scope_no, code, chosen if rows is None else rows[chosen], scores.take(chosen)
+    )
+
+
+def _best_of(part: _Compared, limit: int) -> _Compared:
+    """The best of a part, and all that are as good as the last of them."""
+    return _from(part, _least(part.scores, limit))
+
+
 def _best_of_all(parts: Sequence[_Compared], limit: int) -> list[_Compared]:
     """The same parts with only what is among the best of all of them together."""
+    if len(parts) < 2:
+        return [_best_of(part, limit) for part in parts]
     scores = np.concatenate([part.scores for part in parts])
-    least = _least(scores[scores != 0], limit)
-    masks = [part.scores >= least for part in parts]
-    return [
-        part._replace(rows=part.rows[mask], scores=part.scores[mask])
-        for part, mask in zip(parts, masks, strict=True)
-    ]
+    if not scores.all():
+        # What is like nothing takes nobody's place.
+        parts = [_best_of(part, limit) for part in parts]
+        scores = np.concatenate([part.scores for part in parts])
+        scores = scores[scores != 0]
+    least = _least(scores, limit)
+    return [_from(part, least) for part in parts]
 
 
 def _by_graph(

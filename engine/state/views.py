@@ -213,6 +213,10 @@ class Unit:
                 raise
             return self.get(tenant_no, table, key)
 
+    def get_many(self, tenant_no: int, table: str, keys: Sequence[bytes]) -> list[Any | None]:
+        """Rows in the order of their keys, for readers, all from one generation."""
+        return self._steady(lambda rows: rows.get_many(tenant_no, table, keys))
+
     def scan(self, tenant_no: int, table: str, prefix: bytes = b"") -> list[tuple[bytes, Any]]:
         """Rows by prefix, for readers, all from one generation."""
         return self._steady(lambda rows: list(rows.scan(tenant_no, table, prefix)))
@@ -270,6 +274,12 @@ class Rows:
         """The row's value, or None."""
         value = self._kv.get(self._families[table], row_key(tenant_no, table, key))
         return None if value is None else self._decoders[table](value)
+
+    def get_many(self, tenant_no: int, table: str, keys: Sequence[bytes]) -> list[Any | None]:
+        """The values in the order of the keys, None for each that is missing."""
+        prefix, decode = row_key(tenant_no, table, b""), self._decoders[table]
+        values = self._kv.get_many(self._families[table], [prefix + key for key in keys])
+        return [None if value is None else decode(value) for value in values]
 
     def scan(self, tenant_no: int, table: str, prefix: bytes = b"") -> Iterator[tuple[bytes, Any]]:
         """Rows whose key starts with the prefix, in key order."""
@@ -364,6 +374,23 @@ class Recent(Rows):
             with self._lock:
                 if commits == self._commits:
                     self._kept.keep(place, found)
+        return found
+
+    def get_many(self, tenant_no: int, table: str, keys: Sequence[bytes]) -> list[Any | None]:
+        """The values in the order of the keys, None for each that is missing."""
+        kept = self._kept
+        with self._lock:
+            found = [kept.get((tenant_no, table, key)) for key in keys]
+            commits = self._commits
+        missing = [at for at, value in enumerate(found) if value is kept]
+        if missing:
+            values = super().get_many(tenant_no, table, [keys[at] for at in missing])
+            with self._lock:
+                is_same = commits == self._commits
+                for at, value in zip(missing, values, strict=True):
+                    found[at] = value
+                    if is_same:
+                        kept.keep((tenant_no, table, keys[at]), value)
         return found
 
     def changed(self, rows: Iterable[Packed]) -> None:

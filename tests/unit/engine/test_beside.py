@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.admin import health
-from engine.beside import Gone, Process, _encode, _read_folded, _read_hurry
+from engine.beside import Gone, Process, Sight, _encode, _read_folded, _read_hurry
 from engine.clock import Clock
 from engine.daemon import collect_skips
 from engine.engine import Projection, assemble, open_stores, start
@@ -18,6 +18,8 @@ from engine.engine import close as close_engine
 from engine.erase import compact_all
 from engine.rows import Ask
 from engine.settings import Settings
+from engine.state.memory import MemoryKV
+from engine.state.views import Unit, family_of
 from engine.watch import CancelRequest, cancel
 from schemas import limits
 from tests.unit.engine.rig import Inside
@@ -29,7 +31,30 @@ TEXTS = (
     "Acme moved to 200 seats yesterday; Bob says the deal is signed.",
     "I no longer live in Berlin; since May I live in Rome.",
 )
+STAGED = Projection().staged
 BACKLOG = limits.FOLD_BESIDE_ENTRIES + 200
+
+
+def test_rows_are_seen_as_folded_else_as_written_also_several_at_once():
+    """What was folded since stands before what was written, and one that is gone is not there."""
+    unit = Unit(MemoryKV(("meta",)), "staged", STAGED)
+    unit.begin_build()
+    family = family_of("derives", 1)
+    base, own = unit.kv, MemoryKV((family,))
+    for kv, key, value in (
+        (base, b"a", b"1"),
+        (base, b"b", b"1"),
+        (own, b"b", b"2"),
+        (own, b"c", b""),
+    ):
+        batch = kv.batch()
+        batch.put(family, key, value)
+        kv.write(batch)
+    sight = Sight(base, own, STAGED, 1)
+
+    found = sight.get_many(family, [b"a", b"b", b"c", b"d"])
+
+    assert [b"1", b"2", None, None] == found
 
 
 # ── the process itself, over a store on disk ─────────────────────────────────────────────────

@@ -1,6 +1,10 @@
 """Packs of the last minute: whose they are, how long they last, and what the secret vouches for."""
 
+import hmac
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.packs import Kept, Packs
 from schemas import limits
@@ -102,3 +106,12 @@ def test_words_of_a_fence_follow_from_the_secret(packs, clock):
     assert packs.nonce(b"a", b"b") != packs.nonce(b"ab", b"")
     assert packs.nonce(b"a") != Packs(b"x" * 32, clock).nonce(b"a")
     assert packs.new_id(5, b"a") == packs.new_id(5, b"a") != packs.new_id(5, b"b")
+
+
+@given(st.binary(), st.lists(st.binary(), max_size=3))
+def test_a_mac_is_an_hmac_of_its_framed_parts(secret, parts):
+    """However the key is worked in, words and ids of before stay what they were."""
+    own = hmac.digest(secret, b"strata packs", "sha256")
+    framed = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+
+    assert Packs(secret, None).mac("id", *parts) == hmac.digest(own, b"id\0" + framed, "sha256")

@@ -76,7 +76,15 @@ def block_of(texts, **fields):
     plan = plan_of(**fields)
     shown = [
         Shown(
-            "events", thing, sheet, 0.5, UNMARKED, line_for(plan, thing, UNMARKED, sheet.words), 1
+            layer="events",
+            id=thing.id,
+            score=0.5,
+            tokens=1,
+            vector=None,
+            thing=thing,
+            sheet=sheet,
+            marks=UNMARKED,
+            line=line_for(plan, thing, UNMARKED, sheet.words),
         )
         for thing in map(event, texts)
         for sheet in [sheet_of(thing)]

@@ -80,9 +80,9 @@ def test_all_that_fits_comes_in_the_order_of_its_score():
 def test_a_long_item_makes_way_for_shorter_ones():
     """What does not fit is passed over, and the next that fits is taken."""
     offered = [
-        Offer("events", "best", 0.9, 30),
-        Offer("events", "long", 0.8, 80),
-        Offer("events", "short", 0.7, 10),
+        Offer("events", "best", 0.9, 30, None),
+        Offer("events", "long", 0.8, 80, None),
+        Offer("events", "short", 0.7, 10, None),
     ]
     chosen = select(offered, MANY, 50)
 
