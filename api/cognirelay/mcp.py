@@ -18,15 +18,16 @@ from api.cognirelay.translate.mcp import Fault, Message, NoRequest
 from api.cognirelay.translate.schedule import check_tool
 from api.cognirelay.translate.times import second
 from api.endpoint import Call, Endpoint, Reply
-from engine.commit import Committer
+from engine.courtesy import Way
 from schemas import limits
 from schemas.errors import Denied, EngineError
 from schemas.surfaces.cognirelay.catalogue import VERSION
 from schemas.surfaces.shapes import BadShape, Table
 from schemas.times import from_us
 
-_ready: WeakKeyDictionary[Committer, "OrderedDict[tuple[str, str], None]"] = WeakKeyDictionary()
-"""Who has called `initialize`, of each engine that is served; the last to come stay."""
+_ready: WeakKeyDictionary[Way, "OrderedDict[tuple[str, str], None]"] = WeakKeyDictionary()
+"""Who has called `initialize`, of each engine that is served; the last to come stay. An engine is
+known by a part of it that can be referred to weakly: what is compiled cannot."""
 
 
 async def _speak(call: Call) -> Reply:
@@ -80,7 +81,7 @@ def _initialize(call: Call, params: Any) -> dict[str, Any]:
 
 
 def _callers(call: Call) -> "OrderedDict[tuple[str, str], None]":
-    return _ready.setdefault(call.engine.committer, OrderedDict())
+    return _ready.setdefault(call.engine.committer.way, OrderedDict())
 
 
 # ── tools ────────────────────────────────────────────────────────────────────────────────────
