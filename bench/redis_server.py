@@ -1,5 +1,7 @@
 """Which Redis is there to try things on?  A real one that keeps nothing and can be killed."""
 
+import contextlib
+import secrets
 import shutil
 import socket
 import subprocess
@@ -9,6 +11,17 @@ from pathlib import Path
 from redis import Redis
 
 PATIENCE_S = 30.0
+_PORTS = range(15_000, 32_000)
+"""Below those that a system hands out: one that is free now is not taken by a connection before the
+server is started, or while it is down."""
+
+
+def _free_port():
+    while True:
+        port = secrets.choice(_PORTS)
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
 
 
 def redis_program():
@@ -26,9 +39,7 @@ class Stored:
 
     def __init__(self, program, folder):
         self._program, self._folder = program, folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
+        self._port = _free_port()
         self.url = f"redis://127.0.0.1:{self._port}/0"
         self.process = None
 
