@@ -28,7 +28,7 @@ _STEPS: Final = np.array([*range(-1, -_LOOK_ROWS - 1, -1), *range(1, _LOOK_ROWS 
 _PAUSE_US: Final = 3_600_000_000
 """Without a session, turns that were observed within an hour of each other stand together."""
 
-_SAMPLE_ROWS: Final = 2048
+SAMPLE_ROWS: Final = 2048
 """The newest rows tell how rare a word is well enough."""
 
 _BEFORE: Final = 0.6
@@ -410,7 +410,7 @@ def _likeness(parts: Sequence[Any], vector: Any) -> Any:
 def _sample(block: Block) -> tuple[Any, int]:
     """Pieces of the newest rows, and of how many."""
     count = len(block.raws)
-    first = max(0, count - _SAMPLE_ROWS)
+    first = max(0, count - SAMPLE_ROWS)
     return block.tokens[block.starts[first] : block.starts[count]], count - first
 
 

@@ -54,7 +54,7 @@ static void *room(Held *held, Py_ssize_t count, size_t size)
     return held->blocks[held->block_count++] = found;
 }
 
-/* The items of a contiguous buffer of this item size (1: of any); NULL with an error set. */
+/* The items of a contiguous buffer of this item size, or of plain bytes; NULL with an error set. */
 static void *items(Held *held, PyObject *object, Py_ssize_t size, Py_ssize_t *count)
 {
     if (held->view_count == held->view_room) {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from engine.recall import columns
-from engine.recall.columns import Asked, Place, Scored
+from engine.recall.columns import SAMPLE_ROWS, Asked, Place, Scored
 from engine.recall.question import MACHINES
 from engine.recall.shapes import Ranked
 from engine.state.index import LAYERS, Block, Layer
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from engine.recall.candidates import Question
     from engine.recall.rank import Weights
 
-_SAMPLE_ROWS: Final = 2048
 _PEOPLE: Final = "people"
 _ROLES: Final = {"user": 1, "assistant": 2}
 _FEATURES: Final = (
@@ -126,7 +125,7 @@ class Pool:
         words, samples, texts = self.asked.words, [], 0
         for part in self.parts if len(words) else ():
             count, starts = len(part.block.raws), part.block.starts
-            first = max(0, count - _SAMPLE_ROWS)
+            first = max(0, count - SAMPLE_ROWS)
             samples.append((part.block.tokens, int(starts[first]), int(starts[count])))
             texts += count - first
         found: bytes = self.kernel.weigh(words.pieces, words.starts, samples, texts)
