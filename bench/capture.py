@@ -183,19 +183,18 @@ def _goals(found: Found) -> list[Goal]:
     slow = median(turn.outcome.latency_ms.p99 for turn in found.of("grouped", 64))
     alone = found.of("grouped", 1)[0].outcome.latency_ms.p50
     bulk = found.rate("grouped", _BULK_CLIENTS, _BULK_ITEMS)
-    gains, slower = found.gains(64), found.gains(64, "slow", "slow single")
-    gain = median(gains)
+    gains = found.gains(64, "slow", "slow single")
     return [
         Goal("durable posts, 64 clients, median turn", "≥ 6,000/s", f"{rate:,.0f}/s", rate >= 6000),
         Goal("p99, 64 clients, median turn", "≤ 25 ms", f"{slow:.1f} ms", slow <= 25),
         Goal("p50, 1 client", "≤ 1 ms", f"{alone:.2f} ms", alone <= 1),
         Goal("bulk of 50, 8 clients", "≥ 30,000 events/s", f"{bulk:,.0f}/s", bulk >= 30000),
-        Goal("gain over one fsync a request, median pair", "≥ 8×", _range(gains), gain >= 8),
         Goal(
-            f"the same where an fsync takes {MORE_MS:g} ms more",
+            # Where the goal was set, a disk took about that long (ADR 0046).
+            f"gain over one fsync a request, an fsync {MORE_MS:g} ms slower",
             "≥ 8×",
-            _range(slower),
-            median(slower) >= 8,
+            _range(gains),
+            median(gains) >= 8,
         ),
         Goal(
             "acknowledged events found after kill -9",
@@ -277,11 +276,14 @@ def _reading(found: Found) -> str:
     disk_ms = median(turn.fsync.p50 for turn in (*turns, *lone))
     bound = "the processor" if cpu_us / 1000 * shared > 2 * disk_ms else "the disk"
     share = found.rate("grouped", 64) / found.rate("floor", 64) * 100
+    most = 1 + disk_ms * 1000 / median(turn.outcome.server_loop_us for turn in turns)
     return (
         f"At 64 clients {shared:.0f} requests share an fsync and cost {cpu_us:.0f} µs of server CPU"
         f" each; the disk alone takes {disk_ms:.2f} ms for one, so {bound} sets the pace.\n"
         f"With one fsync a request a commit takes {lone_ms:.2f} ms, and group commit is worth "
-        f"{median(found.gains(64)):.1f}× ({median(found.gains(16)):.1f}× at 16 clients).\n"
+        f"{_range(found.gains(64))} on this disk, {median(found.gains(16)):.1f}× at 16 clients; "
+        f"sharing nothing but fsyncs could gain {most:.1f}× here. A disk that takes its time is "
+        "where it matters, and where its goal is (ADR 0046).\n"
         f"It reaches {share:.0f} % of what the same HTTP server does with nothing behind it."
     )
 

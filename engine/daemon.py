@@ -178,8 +178,9 @@ class Daemon:
                 self._wake.wait(_IDLE_S)
 
     def _mind_others(self, *, is_busy: bool) -> None:
-        """While others post: batches are small, and their fsyncs are waited for."""
+        """While others post: batches are small, their fsyncs are waited for, and they go first."""
         before, self._seen = self._seen, self._log.written
+        self.announcer.way.mind_posts(is_busy=is_busy)
         self._beside_entries = entries_beside(self._seen - before) if is_busy else 0
         self.announcer.patience_s = limits.SYNC_PATIENCE_S if is_busy else 0.0
 

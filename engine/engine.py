@@ -18,6 +18,7 @@ from engine.beside import Beside, Process
 from engine.blobs import sweep
 from engine.clock import Clock
 from engine.commit import Committer, Desk
+from engine.courtesy import SWITCH_S
 from engine.cursor import Cursors
 from engine.daemon import Daemon, run_in_loop
 from engine.disk import Disk
@@ -86,7 +87,6 @@ FAMILIES = (
 __all__ = ["Engine", "Projection", "StoreError", "Stores", "assemble", "open_engine", "open_stores"]
 
 FORMAT = "strata data 1\n"
-_SWITCH_S = 0.001
 _GATES = frozenset({"policies", "actor_policies", "revoked", "scopes"})
 SYSTEM_ACTOR = "system:strata"
 _RUNNERS: dict[str, Runner] = {
@@ -442,7 +442,7 @@ async def start(engine: Engine, *, run_daemon: bool = True) -> None:
     engine.indexer.on_indexed = engine.daemon.announcer.indexed
     # The daemon is a thread of pure Python: with the default of 5 ms it would hold the event loop
     # up for that long whenever both have work.
-    sys.setswitchinterval(_SWITCH_S)
+    sys.setswitchinterval(SWITCH_S)
     if run_daemon:
         engine.daemon.announcer.waits_for_index = True
         engine.indexer.start()

@@ -7,7 +7,7 @@ from time import monotonic
 
 from engine.state.kv import StoreWriteFailed
 
-_QUICK_SYNC_S = 0.0005
+_QUICK_SYNC_S = 0.001
 _SYNC_SAMPLES = 8
 
 
@@ -25,10 +25,12 @@ class Syncer:
     def is_quick(self) -> bool:
         """Whether the disk mostly answers fast enough to be waited for on the event loop.
 
-        The middle of the last ones: some waited for the interpreter, and not for the disk.
+        The middle of the last ones: some waited for the interpreter, and not for the disk. Another
+        sync under way is waited for there too: a thread would wait for it as well, and twice more
+        for the interpreter.
         """
         middle_s = sorted(self.took_s)[(len(self.took_s) - 1) // 2]
-        return not self._busy and middle_s < _QUICK_SYNC_S
+        return middle_s < _QUICK_SYNC_S
 
     def sync(self, patience_s: float = 0.0) -> None:
         """Return when everything written before the call is on the disk.

@@ -1,10 +1,11 @@
 """Do those who derive stand back for those who wait, and never for good?"""
 
+import sys
 import threading
 
 import pytest
 
-from engine.courtesy import GIVEN_S_MAX, TIMES, Courtesy, Way
+from engine.courtesy import GIVEN_S_MAX, SWITCH_BESIDE_S, SWITCH_S, TIMES, Courtesy, Way
 
 PATIENCE_S = 120
 
@@ -20,6 +21,14 @@ class Waits(Way):
     def wait(self, seconds):
         """Remember it."""
         self.waited.append(seconds)
+
+
+@pytest.fixture(autouse=True)
+def _same_interval():
+    """How soon threads ask for the interpreter is the whole process's, and others test in it."""
+    before = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(before)
 
 
 @pytest.fixture
@@ -89,3 +98,41 @@ def test_a_failure_leaves_the_way():
         raise ValueError("broken")
 
     assert way.is_free
+
+
+def test_while_others_post_who_derives_is_asked_sooner(way):
+    """Who has just come is waited for by nobody else; who is being answered keeps what it has."""
+    asked_s = []
+    for is_busy in (True, False):
+        way.mind_posts(is_busy=is_busy)
+        asked_s.append(sys.getswitchinterval())
+        with way.taken(), way.taken():
+            asked_s.append(sys.getswitchinterval())
+        asked_s.append(sys.getswitchinterval())
+
+    assert asked_s == pytest.approx([SWITCH_BESIDE_S, SWITCH_S, SWITCH_BESIDE_S] + [SWITCH_S] * 3)
+    assert SWITCH_BESIDE_S < SWITCH_S
+
+
+def test_posts_that_begin_and_end_while_somebody_is_answered(way):
+    """What was said meanwhile holds when everybody has been answered."""
+    with way.taken():
+        way.mind_posts(is_busy=True)
+        is_kept = sys.getswitchinterval() == pytest.approx(SWITCH_S)
+    is_short = sys.getswitchinterval() == pytest.approx(SWITCH_BESIDE_S)
+    with way.taken():
+        way.mind_posts(is_busy=False)
+
+    assert is_kept
+    assert is_short
+    assert sys.getswitchinterval() == pytest.approx(SWITCH_S)
+
+
+def test_where_nobody_posts_the_interval_is_left_alone(way):
+    """It is the whole process's: somebody else may have a use for another."""
+    sys.setswitchinterval(0.02)
+    way.mind_posts(is_busy=False)
+    with way.taken():
+        pass
+
+    assert sys.getswitchinterval() == pytest.approx(0.02)

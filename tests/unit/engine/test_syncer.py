@@ -220,3 +220,15 @@ def test_a_disk_that_mostly_takes_long_is_slow():
         syncer.sync()
 
     assert not syncer.is_quick()
+
+
+def test_a_quick_disk_is_quick_while_another_sync_is_under_way(disk, syncer):
+    """It is waited for either way, and in a thread twice more for the interpreter."""
+    syncer.took_s.append(0.0)
+    first = Writer(disk, syncer)
+    assert disk.began.acquire(timeout=PATIENCE_S)
+    is_quick = syncer.is_quick()
+    disk.allowed.release()
+
+    assert first.finished()
+    assert is_quick
