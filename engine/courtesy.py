@@ -74,6 +74,11 @@ class Way:
             self.leave()
 
     @property
+    def is_beside(self) -> bool:
+        """Whether others post just now, beside those who derive."""
+        return self._is_beside
+
+    @property
     def is_free(self) -> bool:
         """Whether nobody is being answered."""
         return not self._taken

@@ -15,7 +15,7 @@ from engine.beside import Beside, Stretch
 from engine.clock import Clock
 from engine.courtesy import Courtesy
 from engine.folding import fold_entry
-from engine.pace import LOOK_S, Pace, entries_beside
+from engine.pace import LOOK_S, Pace, Posts, entries_beside
 from engine.rows import Folded, Step
 from engine.state.aside import push_nobody
 from engine.state.kv import KV, Batch, StoreError
@@ -89,6 +89,7 @@ class Daemon:
         self.processed_entries = 0
         self._batch_ended_s = 0.0
         self._pace = Pace()
+        self._posts = Posts(log.written)
         self._rest_s = 0.0
         self._beside_entries = 0
         self._seen = log.written
@@ -157,7 +158,7 @@ class Daemon:
         while not self._stopping.is_set():
             self._wake.clear()
             self._rest()
-            meter, written = self._meter(), self._log.written
+            meter = self._meter()
             began = meter()
             try:
                 moved = self.step()
@@ -169,7 +170,7 @@ class Daemon:
                 self.failure = f"projection stopped: {error!r}"
                 raise
             worked_s = meter() - began
-            is_busy = self._log.written != written
+            is_busy = self._posts.saw(self._log.written, self.clock.elapsed_s())
             self._mind_others(is_busy=is_busy)
             self._rest_s = self._pace.rest_s(
                 worked_s, is_busy=is_busy, behind=self._log.written - self.unit.cursor

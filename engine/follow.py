@@ -133,10 +133,15 @@ class Follower:
     # ── what there is to do ──────────────────────────────────────────────────────────────────
 
     def read(self, start: int, last: int) -> list[Row]:
-        """Some entries from `start` on: not too many, and not too large."""
+        """Some entries from `start` on: not too many, and not too large.
+
+        Their rows are written at once, and whoever posts meanwhile waits for that.
+        """
         rows: list[Row] = []
         size = 0
-        last = min(last, start + limits.INDEX_ENTRIES_MAX - 1)
+        is_beside = self._sources.way.is_beside
+        most = limits.WAITED_FOR_ENTRIES_MAX if is_beside else limits.INDEX_ENTRIES_MAX
+        last = min(last, start + most - 1)
         while start <= last and size < limits.INDEX_BYTES_MAX:
             found = self._sources.log.read(start, min(_ROWS_AT_ONCE, last - start + 1))
             if not found:

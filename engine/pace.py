@@ -31,6 +31,21 @@ def entries_beside(came: int) -> int:
     return min(max(_AGAIN * came, limits.WAITED_FOR_ENTRIES_MIN), limits.WAITED_FOR_ENTRIES_MAX)
 
 
+class Posts:
+    """Whether others post: a gap between two posts is not the end of them."""
+
+    def __init__(self, written: int) -> None:
+        self._written = written
+        self._until_s = 0.0
+
+    def saw(self, written: int, now_s: float) -> bool:
+        """Whether they do, by what is written now."""
+        if written != self._written:
+            self._written = written
+            self._until_s = now_s + limits.POSTS_LATELY_S
+        return now_s < self._until_s
+
+
 class Pace:
     """How long to rest after a batch."""
 

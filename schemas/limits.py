@@ -271,6 +271,10 @@ WAITED_FOR_ENTRIES_MAX: Final = 16
 """Entries of a batch while few or many others post: writing it holds the interpreter, half a
 millisecond or a whole one."""
 
+POSTS_LATELY_S: Final = 0.02
+"""Seconds after the last post in which others still post: a gap between two of some hundred a
+second, and not the pause of one who posts now and then."""
+
 SYNC_PATIENCE_S: Final = 0.01
 """Seconds that an announcement waits for the fsync of a capture, while there are some, before it
 asks for its own: the disk has enough to do, and each fsync is one more that captures wait for."""
@@ -573,7 +577,8 @@ BLOCKS_BYTES_MAX: Final = 1024 * MIB
 about for longest leave first and are read from the disk again, at about 10 µs a document."""
 
 INDEX_ENTRIES_MAX: Final = 64
-"""Entries the indexer takes at once: a few milliseconds, so that requests are not held up."""
+"""Entries the indexer takes at once: a few milliseconds, so that requests are not held up. While
+others post it takes WAITED_FOR_ENTRIES_MAX."""
 
 INDEX_BYTES_MAX: Final = 1 * MIB
 """Payload bytes the indexer takes at once, give or take the largest experience."""

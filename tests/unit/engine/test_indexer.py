@@ -180,6 +180,23 @@ async def test_found_before_it_has_caught_up(rig, tmp_path, since_s, found):
         same_as_views(engine, said)
 
 
+async def test_while_others_post_fewer_entries_are_taken_at_once(rig, tmp_path):
+    """Their rows are one write, which holds the interpreter; the rest follows as ever."""
+    async with rig.Site(projection(), index=tmp_path) as site:
+        engine = await site.open()
+        said = await told(site, rig, *(f"note {number}" for number in range(40)))
+        engine.committer.way.mind_posts(is_busy=True)
+        engine.indexer.step()
+        beside = engine.vectors.watermark()
+        engine.committer.way.mind_posts(is_busy=False)
+        engine.indexer.step()
+
+        assert beside == limits.WAITED_FOR_ENTRIES_MAX
+        assert engine.vectors.watermark() == 40
+        await site.index_all()
+        same_as_views(engine, said)
+
+
 async def test_who_is_far_behind_catches_up_first(rig, tmp_path):
     """Then larger commits are sooner done, however long ago the last one was."""
     async with rig.Site(projection(), index=tmp_path) as site:

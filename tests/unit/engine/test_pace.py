@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.pace import LOOK_S, Pace, entries_beside
+from engine.pace import LOOK_S, Pace, Posts, entries_beside
 from schemas import limits
 
 WORKED_S = 0.05
@@ -124,3 +124,20 @@ def test_a_batch_beside_others_keeps_up_with_them(came):
 
     assert limits.WAITED_FOR_ENTRIES_MIN <= most <= limits.WAITED_FOR_ENTRIES_MAX
     assert most >= min(2 * came, limits.WAITED_FOR_ENTRIES_MAX)
+
+
+def test_a_gap_between_two_posts_is_not_the_end_of_them():
+    """Else a batch between the two would be a large one, and the next of them would wait for it."""
+    posts = Posts(written=7)
+    at = 100.0
+    seen = [posts.saw(7, at), posts.saw(8, at), posts.saw(8, at + limits.POSTS_LATELY_S / 2)]
+
+    assert seen == [False, True, True]
+
+
+def test_who_posts_now_and_then_is_not_minded_in_between():
+    """A backlog beside a trickle of posts goes on in large batches."""
+    posts = Posts(written=7)
+    posts.saw(8, 100.0)
+
+    assert not posts.saw(8, 100.0 + limits.POSTS_LATELY_S)
