@@ -18,7 +18,7 @@ import msgspec
 from engine import merkle
 from engine.clock import Clock, Stamps
 from engine.merkle import Node, Tree
-from engine.rows import About, AuditNote, Kept, Mark, Pending
+from engine.rows import About, AuditNote, Kept, Mark
 from engine.state.kv import KV, Batch, CorruptStore
 from engine.state.names import TENANT, Names
 from engine.state.vault import TenantKeys, Vault
@@ -192,6 +192,17 @@ def read_mark(kv: KV, keys: TenantKeys, tenant_no: int) -> Mark:
 # ── the trail ────────────────────────────────────────────────────────────────────────────────
 
 
+class Pending:
+    """A row that is not written yet: its id, and its content, of which that is the beginning."""
+
+    __slots__ = ("content", "raw", "tenant_no")
+
+    def __init__(self, tenant_no: int, raw: bytes, content: bytes) -> None:
+        self.tenant_no = tenant_no
+        self.raw = raw
+        self.content = content
+
+
 class Trail:
     """The audit rows of every tenant. The committer writes them; anyone may read."""
 
@@ -229,7 +240,9 @@ class Trail:
             self._quarter = quarter_of(stamp_us)
             self._quarter_end_us = quarter_end_us(self._quarter)
         pepper = keys.pepper_of(self._quarter)
-        note = AuditNote(
+        raw = uuid7(stamp_us, self._clock.entropy())
+        # The fields of an AuditNote in their order: nobody needs the struct before it is read.
+        note = (
             caller.actor,
             caller.tenant,
             about.scope,
@@ -252,7 +265,7 @@ class Trail:
             self._quarter,
             about.gdpr,
         )
-        return Pending(tenant_no, uuid7(stamp_us, self._clock.entropy()), note)
+        return Pending(tenant_no, raw, raw + _pack(note))
 
     def _peppered_headers(self, pepper: bytes, digest: bytes) -> bytes:
         """The same programs send the same headers again and again."""
@@ -288,11 +301,10 @@ class Trail:
             by_tenant.setdefault(row.tenant_no, []).append(row)
         for tenant_no, mine in by_tenant.items():
             place, tree = _tenant(tenant_no), self._written[tenant_no]
-            contents = [row.raw + _pack(row.note) for row in mine]
-            leaves = [merkle.leaf_hash(content) for content in contents]
+            leaves = [merkle.leaf_hash(row.content) for row in mine]
             kept = [
-                (place + at.to_bytes(8, "big"), leaf + content)
-                for at, (leaf, content) in enumerate(zip(leaves, contents, strict=True), tree.size)
+                (place + at.to_bytes(8, "big"), leaf + row.content)
+                for at, (leaf, row) in enumerate(zip(leaves, mine, strict=True), tree.size)
             ]
             batch.put_many("audit", kept)
             tree, made = merkle.grow(tree, leaves)

@@ -3,11 +3,13 @@
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import astuple
 
 from engine import policy
-from engine.commit import Desk, encode_body
+from engine.commit import Desk, Sealed, encode_body
 from engine.read import entry_state, find_event
-from engine.rows import About, Bulk, BulkCaptureRequest, CaptureRequest, Sealed, Written
+from engine.rows import About, Bulk, BulkCaptureRequest, CaptureRequest
+from engine.state.directory import idem_place
 from engine.state.kv import StoreWriteFailed
 from engine.state.names import TENANT
 from projectors.blobs import cited, cites
@@ -16,7 +18,7 @@ from schemas.checking import checked, full_envelopes, scopes_of
 from schemas.entry import Experience
 from schemas.envelope import Envelope
 from schemas.errors import IdempotencyConflict, InvalidEnvelope, WalUnavailable
-from schemas.ids import format_id, parse_id
+from schemas.ids import format_id, fresh_id, parse_id
 from schemas.receipts import BulkReceipt, Receipt
 
 if TYPE_CHECKING:
@@ -51,15 +53,16 @@ async def capture_bulk(
     decision = policy.require_all(engine, caller, "scope.write", scopes_of(request.bulk))
     for scope in scopes_of(request.bulk):
         policy.require_level(engine, caller, scope)
-    envelopes = full_envelopes(request.bulk)
-    envelopes = [checked(envelope, f"items[{at}].") for at, envelope in enumerate(envelopes)]
-    for at, envelope in enumerate(envelopes):
-        policy.require_identities(engine, caller, envelope, f"items[{at}].")
+    full = full_envelopes(request.bulk)
+    items = [f"items[{at}]." for at in range(len(full))]
+    envelopes = [checked(envelope, at) for envelope, at in zip(full, items, strict=True)]
+    for envelope, at in zip(envelopes, items, strict=True):
+        policy.require_identities(engine, caller, envelope, at)
     order = list(range(len(envelopes)))
     if request.bulk.ordering == "strict_temporal":
-        order.sort(key=lambda at: envelopes[at].context.observed_at)
+        order.sort(key=lambda place: envelopes[place].context.observed_at)
     batch = Bulk(engine.clock.new_id("batch"), order)
-    ordered = [envelopes[at] for at in order]
+    ordered = [envelopes[place] for place in order]
     proposal = Experiences(
         engine, caller, decision, family=BULK_FAMILY, envelopes=ordered, batch=batch
     )
@@ -69,29 +72,28 @@ async def capture_bulk(
 
 def identity_of(envelope: Envelope) -> bytes:
     """What makes two posts the same write: all but the key and the time of observation."""
-    context = envelope.context
-    return _canonical(
-        (
-            envelope.scope,
-            envelope.observed_actor,
-            envelope.subject,
-            envelope.modality,
-            envelope.content,
-            (
-                context.source_recorded_at,
-                context.location,
-                context.preceded_by,
-                context.intent,
-                context.labels,
-                context.timezone,
-                context.refers_to,
-            ),
-            envelope.directives,
-            envelope.language,
-            envelope.scripts,
-            envelope.source,
-        )
-    )
+    # Fields in their order: the key is the eighth of an envelope, the time the first of a context.
+    said: tuple[Any, ...] = astuple(envelope)
+    context: tuple[Any, ...] = astuple(envelope.context)
+    between = (context[1:], said[6])
+    return _canonical(said[:5] + between + said[8:])
+
+
+class Written:
+    """Where an experience is, and whether it was there before."""
+
+    __slots__ = ("offset", "raw", "replayed", "scope")
+
+    def __init__(self, offset: int, raw: bytes, scope: str, *, replayed: bool) -> None:
+        self.offset = offset
+        self.raw = raw
+        self.scope = scope
+        self.replayed = replayed
+
+    @property
+    def event_id(self) -> str:
+        """Its id; of a bulk call hardly ever asked for."""
+        return fresh_id("evt", self.raw)
 
 
 class Experiences:
@@ -118,15 +120,17 @@ class Experiences:
             engine.log.fail(f"the vault does not take keys: {error}")
             raise WalUnavailable(reason=engine.log.failure) from error
         place, batch_id = f"{caller.actor}\0{family}\0", None if batch is None else batch.id
-        mac = self._keys.mac
+        keys = self._keys
         self._sealed: list[Sealed] = []
-        self.keys: list[tuple[int, bytes]] = []
+        self.keys: list[bytes] = []
         self.entry_count, self.byte_count = len(envelopes), 0
         for envelope in envelopes:
             body = Experience(envelope=envelope, batch_id=batch_id)
-            encoded, idem = encode_body(body), mac((place + envelope.idempotency_key).encode())
-            self._sealed.append(Sealed(body, encoded, idem, mac(identity_of(envelope))))
-            self.keys.append((self._tenant_no, idem))
+            encoded, body_mac = encode_body(body), keys.mac_of(identity_of(envelope))
+            idem = keys.mac_of((place + envelope.idempotency_key).encode())
+            at = idem_place(self._tenant_no, idem)
+            self._sealed.append(Sealed(body, encoded, idem, body_mac, at))
+            self.keys.append(at)
             self.byte_count += len(encoded)
 
     def decide(self, desk: Desk) -> list[Written]:
@@ -149,40 +153,35 @@ class Experiences:
                 raise InvalidEnvelope(field=item + field, reason=reason)
 
     def _write(self, desk: Desk, at: int, sealed: Sealed) -> Written:
-        scope = sealed.body.envelope.scope
-        earlier = desk.replayed(self._tenant_no, sealed.idem)
+        body = sealed.said
+        assert isinstance(body, Experience), "nothing else is proposed here"
+        envelope = body.envelope
+        earlier = desk.replayed_at(sealed.place)
         if earlier is None:
-            self._require_blobs(desk, at, sealed.body.envelope)
-            entry = desk.add(
-                self._caller,
-                sealed.body,
-                encoded=sealed.encoded,
-                idem=sealed.idem,
-                body_mac=sealed.body_mac,
-            )
-            return Written(entry.offset, entry.id, entry.event_id, scope, False)
+            self._require_blobs(desk, at, envelope)
+            made = desk.put(self._caller, sealed)
+            return Written(made.offset, made.id, envelope.scope, replayed=False)
         raw = desk.event(earlier.offset)
-        event_id = format_id("evt", raw)
         if earlier.body_mac != sealed.body_mac:
             item = f"items[{self._batch.places[at]}]." if self._batch else ""
-            key = sealed.body.envelope.idempotency_key
             raise IdempotencyConflict(
                 field=f"{item}idempotency_key",
                 reason="used before with another body",
-                idempotency_key=key,
-                event_id=event_id,
+                idempotency_key=envelope.idempotency_key,
+                event_id=format_id("evt", raw),
             )
-        return Written(earlier.offset, raw, event_id, scope, True)
+        return Written(earlier.offset, raw, envelope.scope, replayed=True)
 
 
 def _receipt(engine: "Engine", written: Written, status: str, **more: Any) -> Receipt:
+    event_id = written.event_id
     return Receipt(
-        event_id=written.event_id,
+        event_id=event_id,
         status=status,
         wal_offset=written.offset,
         scope=written.scope,
         durability=engine.settings.durability,
-        lifecycle_stream=f"/v1/lifecycle/stream?event_id={written.event_id}",
+        lifecycle_stream=f"/v1/lifecycle/stream?event_id={event_id}",
         replayed_from_idempotency=written.replayed,
         **more,
     )

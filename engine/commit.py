@@ -18,17 +18,18 @@ from typing import Any, Protocol
 
 import msgspec
 
-from engine.audit import Trail
+from engine.audit import Pending, Trail
 from engine.clock import Clock, Stamps
 from engine.courtesy import Way
-from engine.lifecycle import Lifecycle
+from engine.lifecycle import Lifecycle, captured_row
 from engine.merkle import Tree
 from engine.notices import notes_of
-from engine.rows import About, Note, Pending, Replay
+from engine.rows import About, Replay
+from engine.state.directory import idem_place
+from engine.state.drafts import Draft, Numbers
 from engine.state.kv import Batch, StoreError, StoreWriteFailed
 from engine.state.log import KvLog, erasure_due
 from engine.state.names import ACTOR, SCOPE, TENANT, Names
-from engine.state.rows import Draft
 from engine.state.views import Unit, build_request, packed
 from projectors.fold import fold_inline
 from projectors.overlay import Overlay
@@ -59,8 +60,8 @@ encode_body = msgspec.msgpack.Encoder().encode
 class Proposal(Protocol):
     """Something that may become entries, once the one writer has looked at the head.
 
-    One that will ask for idempotency keys may name them in `keys`, as (tenant, key): those of a
-    whole batch are looked up at once.
+    One that will ask for idempotency keys may name in `keys` where they are kept: those of a whole
+    batch are looked up at once.
     """
 
     entry_count: int
@@ -73,33 +74,119 @@ class Proposal(Protocol):
 _Queued = tuple[Proposal, asyncio.Future[Any]]
 
 
+class Named(Numbers):
+    """The scopes of an entry, and the numbers of its tenant, its scopes and its actor."""
+
+    __slots__ = ("into", "into_no", "scope")
+
+    def __init__(self, names: Names, caller: Caller, scope: str, into: str) -> None:
+        tenant_no = names.number(TENANT, 0, caller.tenant)
+        scope_no = names.number(SCOPE, tenant_no, scope) if scope else 0
+        self.scope, self.into = scope, into
+        self.into_no = names.number(SCOPE, tenant_no, into) if into else 0
+        super().__init__(tenant_no, scope_no, names.number(ACTOR, tenant_no, caller.actor))
+
+
+class Sealed:
+    """A body ready to be written: its bytes, and what tells it from another.
+
+    `place` is where the use of its idempotency key is kept; one without a key has none.
+    """
+
+    __slots__ = ("body_mac", "encoded", "idem", "place", "said")
+
+    def __init__(
+        self, said: Body, encoded: bytes, idem: bytes, body_mac: bytes, place: bytes
+    ) -> None:
+        self.said = said
+        self.encoded = encoded
+        self.idem = idem
+        self.body_mac = body_mac
+        self.place = place
+
+
+class Made(Draft):
+    """An entry of the batch, and all that it takes to show it to who asks for it."""
+
+    __slots__ = ("_entry", "caller", "named", "offset", "said")
+
+    def __init__(
+        self, offset: int, stamp: tuple[bytes, int], named: Named, caller: Caller, sealed: Sealed
+    ) -> None:
+        said = sealed.said
+        super().__init__(
+            stamp,
+            named,
+            (KINDS[type(said)], SCHEMA_VERSION),
+            sealed.encoded,
+            idem=sealed.idem,
+            body_mac=sealed.body_mac,
+        )
+        self.offset = offset
+        self.named = named
+        self.caller = caller
+        self.said = said
+        self._entry: Entry | None = None
+
+    def entry(self) -> Entry:
+        """As projectors and other proposals see it; of most experiences nobody asks for it."""
+        found = self._entry
+        if found is None:
+            named, caller = self.named, self.caller
+            found = self._entry = Entry(
+                offset=self.offset,
+                id=self.id,
+                event_id=fresh_id("evt", self.id),
+                tenant=caller.tenant,
+                tenant_no=named.tenant_no,
+                scope=named.scope,
+                scope_no=named.scope_no,
+                caller=caller.actor,
+                recorded_at=from_us(self.recorded_us),
+                kind=self.kind,
+                body=self.said,
+                into_scope=named.into,
+                into_scope_no=named.into_no,
+            )
+        return found
+
+
 class Desk:
     """What a proposal sees and fills: the state as of the head, plus the batch so far."""
 
     def __init__(self, committer: "Committer") -> None:
         self._committer = committer
         self.first = committer.log.written + 1
-        self.drafts: list[Draft] = []
-        self.entries: list[Entry] = []
+        self.drafts: list[Made] = []
         # First the rows that waited: their ids are older than any made from here on.
         self.audit_rows: list[Pending] = committer.trail.take()
         self.overlay = Overlay(committer.inline.remembering())
-        self._keys: dict[tuple[int, bytes], Replay] = {}
-        self._unused: set[tuple[int, bytes]] = set()
-        self._numbers: dict[tuple[str, str, str, str], tuple[int, int, int, int]] = {}
+        self._keys: dict[bytes, Made] = {}
+        self._unused: set[bytes] = set()
+        self._named: dict[tuple[str, str, str, str], Named] = {}
+        self._settled: set[tuple[int, int]] = set()
+        """Scopes, by tenant and number, of which an experience had nothing to say inline."""
 
     def replayed(self, tenant_no: int, idem: bytes) -> Replay | None:
         """The earlier use of an idempotency key, in the log or in this very batch."""
-        found = self._keys.get((tenant_no, idem))
-        if found is None and (tenant_no, idem) not in self._unused:
-            row = self._committer.directory.replayed(tenant_no, idem)
-            found = None if row is None else Replay(*row)
-        return found
+        return self.replayed_at(idem_place(tenant_no, idem))
 
-    def look_up(self, keys: Sequence[tuple[int, bytes]]) -> None:
+    def replayed_at(self, place: bytes) -> Replay | None:
+        """The same, by where the key is kept."""
+        made = self._keys.get(place)
+        if made is not None:
+            return Replay(made.offset, made.body_mac)
+        if place in self._unused:
+            return None
+        row = self._committer.directory.replayed_many([place])[0]
+        return None if row is None else Replay(*row)
+
+    def look_up(self, places: Sequence[bytes]) -> None:
         """Ask the log for many keys at once, for who will ask for each of them."""
-        rows = self._committer.directory.replayed_many(keys)
-        self._unused.update(key for key, row in zip(keys, rows, strict=True) if row is None)
+        rows = self._committer.directory.replayed_many(places)
+        for place, row in zip(places, rows, strict=True):
+            if row is None:
+                self._unused.add(place)
 
     def tenant_no(self, caller: Caller) -> int:
         """The number of the caller's tenant, given now if it is new."""
@@ -108,77 +195,67 @@ class Desk:
     def event(self, offset: int) -> bytes:
         """The sixteen bytes of the event at an offset, in the log or in this batch."""
         if offset >= self.first:
-            return self.entries[offset - self.first].id
+            return self.drafts[offset - self.first].id
         return next(self._committer.log.headers(offset, offset + 1))[0].id
 
-    def _numbered(self, caller: Caller, body: Body) -> tuple[str, str, tuple[int, int, int, int]]:
-        """The scopes of an entry, and the numbers of its tenant, its scopes and its actor."""
-        tenant, actor, scope, into = (
-            caller.tenant,
-            caller.actor,
-            scope_of(body),
-            into_scope_of(body),
-        )
-        found = self._numbers.get((tenant, actor, scope, into))
-        if found is None:
-            names = self._committer.names
-            tenant_no = names.number(TENANT, 0, tenant)
-            scope_no = names.number(SCOPE, tenant_no, scope) if scope else 0
-            into_no = names.number(SCOPE, tenant_no, into) if into else 0
-            found = (tenant_no, scope_no, into_no, names.number(ACTOR, tenant_no, actor))
-            self._numbers[tenant, actor, scope, into] = found
-        return scope, into, found
+    def entry(self, offset: int) -> Entry:
+        """An entry of this batch."""
+        return self.drafts[offset - self.first].entry()
 
-    def add(
-        self,
-        caller: Caller,
-        body: Body,
-        *,
-        encoded: bytes | None = None,
-        idem: bytes = b"",
-        body_mac: bytes = b"",
-    ) -> Entry:
+    @property
+    def entries(self) -> list[Entry]:
+        """All entries of this batch."""
+        return [made.entry() for made in self.drafts]
+
+    def _names_of(self, caller: Caller, body: Body) -> Named:
+        if isinstance(body, Experience):
+            # Nearly all are: what `scope_of` and `into_scope_of` say, without the way there.
+            envelope = body.envelope
+            directives = envelope.directives
+            scope: str = envelope.scope
+            into: str = "" if directives is None else directives.consolidate_into or ""
+        else:
+            scope, into = scope_of(body), into_scope_of(body)
+        place = (caller.tenant, caller.actor, scope, into)
+        found = self._named.get(place)
+        if found is None:
+            found = self._named[place] = Named(self._committer.names, caller, scope, into)
+        return found
+
+    def add(self, caller: Caller, body: Body, *, idem: bytes = b"", body_mac: bytes = b"") -> Entry:
         """Make one entry of the batch: number, stamp, inline changes."""
-        made = self._committer
-        recorded_us = made.stamps.next_us()
-        raw = uuid7(recorded_us, made.clock.entropy())
-        scope, into, numbers = self._numbered(caller, body)
-        tenant_no, scope_no, into_no, actor_no = numbers
-        entry = Entry(
-            offset=self.first + len(self.drafts),
-            id=raw,
-            event_id=fresh_id("evt", raw),
-            tenant=caller.tenant,
-            tenant_no=tenant_no,
-            scope=scope,
-            scope_no=scope_no,
-            caller=caller.actor,
-            recorded_at=from_us(recorded_us),
-            kind=KINDS[type(body)],
-            body=body,
-            into_scope=into,
-            into_scope_no=into_no,
-        )
-        asked = made.told_experiences if isinstance(body, Experience) else made.inline.projectors
-        fold_inline(entry, asked, self.overlay)
-        self.entries.append(entry)
-        self.drafts.append(
-            Draft(
-                id=raw,
-                tenant_no=tenant_no,
-                scope_no=scope_no,
-                actor_no=actor_no,
-                kind=entry.kind,
-                schema_version=SCHEMA_VERSION,
-                recorded_us=recorded_us,
-                body=encoded if encoded is not None else encode_body(body),
-                idem=idem,
-                body_mac=body_mac,
-            )
-        )
-        if idem:
-            self._keys[tenant_no, idem] = Replay(entry.offset, body_mac)
-        return entry
+        named = self._names_of(caller, body)
+        place = idem_place(named.tenant_no, idem) if idem else b""
+        sealed = Sealed(body, encode_body(body), idem, body_mac, place)
+        return self._make(caller, named, sealed).entry()
+
+    def put(self, caller: Caller, sealed: Sealed) -> Made:
+        """The same, of a body that is ready."""
+        return self._make(caller, self._names_of(caller, sealed.said), sealed)
+
+    def _make(self, caller: Caller, named: Named, sealed: Sealed) -> Made:
+        committer = self._committer
+        recorded_us = committer.stamps.next_us()
+        stamp = (uuid7(recorded_us, committer.clock.entropy()), recorded_us)
+        made = Made(self.first + len(self.drafts), stamp, named, caller, sealed)
+        self._fold(made, sealed.said)
+        self.drafts.append(made)
+        if sealed.place:
+            self._keys[sealed.place] = made
+        return made
+
+    def _fold(self, made: Made, body: Body) -> None:
+        """The inline changes of an entry; of most experiences it is known that there are none."""
+        committer = self._committer
+        if not isinstance(body, Experience):
+            self._settled.clear()
+            fold_inline(made.entry(), committer.inline.projectors, self.overlay)
+            return
+        scope = (made.tenant_no, made.scope_no)
+        if scope in self._settled and not committer.concerns(body):
+            return
+        if not fold_inline(made.entry(), committer.told_experiences, self.overlay):
+            self._settled.add(scope)
 
     def audit(self, caller: Caller, decision: Decision, about: About) -> str:
         """Record the call in the same batch; the id of its audit row."""
@@ -199,10 +276,11 @@ class Desk:
         try:
             answer = proposal.decide(self)
         except BaseException:
-            for draft in self.drafts[before:]:
-                self._keys.pop((draft.tenant_no, draft.idem), None)
-            del self.drafts[before:], self.entries[before:], self.audit_rows[rows:]
+            for made in self.drafts[before:]:
+                self._keys.pop(idem_place(made.tenant_no, made.idem), None)
+            del self.drafts[before:], self.audit_rows[rows:]
             self.overlay.take_back()
+            self._settled.clear()
             raise
         return answer
 
@@ -239,6 +317,7 @@ class Committer:
         self.inline = inline
         self.told_experiences = tuple(p for p in inline.projectors if p.reads_experiences)
         """The inline projectors that are asked about nearly all entries."""
+        self._concerns = [p.concerns for p in self.told_experiences]
         self.lifecycle = lifecycle
         self.clock = clock
         self.way = Way(clock.elapsed_s)
@@ -255,6 +334,10 @@ class Committer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._submitted = 0
         self._came_meanwhile = limits.COMMIT_ENTRIES_MAX
+
+    def concerns(self, body: Experience) -> bool:
+        """Whether an inline projector may say more of an experience than of its scope."""
+        return any(concerns is None or concerns(body) for concerns in self._concerns)
 
     def submit(self, proposal: Proposal) -> asyncio.Future[Any]:
         """Queue a proposal; the future has its answer when the batch is durable."""
@@ -432,22 +515,23 @@ class Committer:
         """Everything that rides with the entries: one batch, all of it or none."""
         self.names.write_fresh(batch)
         self.trail.write(batch, desk.audit_rows)
-        self._announce(batch, desk.entries)
+        self._announce(batch, desk.drafts)
         last = desk.first + len(desk.drafts) - 1
         self.inline.commit(self.inline.write(batch, packed(desk.overlay.pending), last))
         return self.lifecycle.seal(batch)
 
-    def _announce(self, batch: Batch, entries: Sequence[Entry]) -> None:
+    def _announce(self, batch: Batch, drafts: Sequence[Made]) -> None:
         """Say of every entry that it is captured, in the order of the log."""
-        begun: list[tuple[int, int, Note]] = []
-        for entry in entries:
-            body = entry.body
+        begun: list[tuple[int, int, bytes]] = []
+        for made in drafts:
+            body = made.said
             if isinstance(body, Experience):
-                begun.append((entry.tenant_no, entry.offset, _captured(entry, body)))
+                packed = captured_row(made, made.offset, body, made.caller.actor)
+                begun.append((made.tenant_no, made.offset, packed))
             elif isinstance(body, Directive):
                 self.lifecycle.captured(batch, begun)
                 begun = []
-                self._announce_directive(batch, entry, body)
+                self._announce_directive(batch, made.entry(), body)
         self.lifecycle.captured(batch, begun)
 
     def _announce_directive(self, batch: Batch, entry: Entry, body: Directive) -> None:
@@ -473,17 +557,6 @@ class _Record:
     def decide(self, desk: Desk) -> str:
         """Nothing can stand in the way."""
         return desk.audit(*self._row)
-
-
-def _captured(entry: Entry, body: Experience) -> Note:
-    envelope = body.envelope
-    actor = envelope.observed_actor
-    payload = {
-        "actor": actor.id if actor is not None else entry.caller,
-        "modality": envelope.modality,
-        "wal_offset": entry.offset,
-    }
-    return Note("captured", entry.scope, entry.id, 1, body.batch_id, payload)
 
 
 def _answer(answers: list[tuple[asyncio.Future[Any], Any]]) -> None:

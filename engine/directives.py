@@ -95,5 +95,5 @@ class Order:
 
     def _entry_at(self, desk: Desk, offset: int) -> Entry:
         if offset >= desk.first:
-            return desk.entries[offset - desk.first]
+            return desk.entry(offset)
         return self._engine.entry_of(self._engine.log.read_many([offset])[0])

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from engine import policy
-from engine.capture import Experiences
+from engine.capture import Experiences, Written
 from engine.importers import IMPORTERS, Importer
 from engine.importers.mapping import MapPart, Mapped, MappedRow, Ready, problem_of
 from engine.intake import keep_bytes
 from engine.jobs import Job, find_job, require_own, start_job, stop_job
-from engine.rows import Written
 from engine.sources import SourceFailed, allowed_path, check_url, read_source
 from engine.work.board import TaskDead
 from engine.work.computes import MAP, Refused

@@ -17,8 +17,10 @@ import msgspec
 
 from engine.clock import Clock, Stamps
 from engine.rows import Note
+from engine.state.drafts import Draft
 from engine.state.kv import KV, Batch
 from schemas import limits
+from schemas.entry import Experience
 from schemas.ids import format_id, uuid7, uuid7_first, uuid7_instant_us
 from schemas.lifecycle import JOB_FIELDS, LifecycleEvent
 from schemas.times import from_us
@@ -33,6 +35,22 @@ REVOKED = "revoked"
 
 _unpack = msgspec.msgpack.Decoder(Note).decode
 _KINDS: dict[str, Any] = {str(kind.__struct_config__.tag): kind for kind in LifecycleEvent.__args__}
+
+
+_Said = tuple[int, int, bytes, Note | bytes]
+"""An announcement on its way: arrival, tenant, id, and what it says or the bytes that are kept."""
+
+
+def captured_row(entry: Draft, offset: int, body: Experience, caller: str) -> bytes:
+    """The announcement of an experience as it is kept: the fields of a Note, in their order."""
+    envelope = body.envelope
+    actor = envelope.observed_actor
+    payload = {
+        "actor": actor.id if actor is not None else caller,
+        "modality": envelope.modality,
+        "wal_offset": offset,
+    }
+    return _pack(("captured", envelope.scope, entry.id, 1, body.batch_id, payload))
 
 
 def announcement(raw: bytes, note: Note) -> LifecycleEvent:
@@ -128,8 +146,9 @@ class Lifecycle:
         self.order = threading.Lock()
         self._stamps = Stamps(clock.wall, self._last_arrival_us())
         self._release_lock = threading.Lock()
-        self._pending: deque[tuple[int, int, bytes, Note]] = deque()
-        self._public: deque[tuple[int, int, bytes, Note]] = deque()
+        # What was added together is released together.
+        self._pending: deque[list[_Said]] = deque()
+        self._public: deque[list[_Said]] = deque()
         self.released_us = self._stamps.last_us
         self._loop: asyncio.AbstractEventLoop | None = None
         self._subscribers: dict[int, set[Subscription]] = {}
@@ -154,22 +173,25 @@ class Lifecycle:
         us = self._stamps.next_us()
         raw = uuid7(us, self._clock.entropy())
         batch.put("lifecycle", tenant_no.to_bytes(4, "big") + raw, _pack(note))
-        self._pending.append((us, tenant_no, raw, note))
+        self._pending.append([(us, tenant_no, raw, note)])
         return raw
 
-    def captured(self, batch: Batch, begun: Sequence[tuple[int, int, Note]]) -> None:
+    def captured(self, batch: Batch, begun: Sequence[tuple[int, int, bytes]]) -> None:
         """Announce entries, by tenant and offset, and remember what each of them began with."""
-        next_us, entropy, pending = self._stamps.next_us, self._clock.entropy, self._pending
+        stamps, entropy = self._stamps, self._clock.entropy
+        group: list[_Said] = []
         told: list[tuple[bytes, bytes]] = []
         stages: list[tuple[bytes, bytes]] = []
-        for tenant_no, offset, note in begun:
-            us = next_us()
+        for tenant_no, offset, packed in begun:
+            us = stamps.next_us()
             raw = uuid7(us, entropy())
             tenant = tenant_no.to_bytes(4, "big")
-            told.append((tenant + raw, _pack(note)))
+            told.append((tenant + raw, packed))
             stages.append((tenant + offset.to_bytes(8, "big"), raw))
-            pending.append((us, tenant_no, raw, note))
+            group.append((us, tenant_no, raw, packed))
             self._begun[offset] = raw
+        if group:
+            self._pending.append(group)
         batch.put_many("lifecycle", told)
         batch.put_many("stages", stages)
         if len(self._begun) > _BEGUN_MAX:
@@ -195,7 +217,7 @@ class Lifecycle:
     def release(self, token: int, watermarks: dict[str, int] | None = None) -> None:
         """Everything written up to the token is durable: make it public, in order."""
         with self._release_lock:
-            while self._pending and self._pending[0][0] <= token:
+            while self._pending and self._pending[0][-1][0] <= token:
                 self._public.append(self._pending.popleft())
             for stage, offset in (watermarks or {}).items():
                 self._marks_due.append((stage, offset))
@@ -217,17 +239,17 @@ class Lifecycle:
 
         A commit of the indexes lets thousands go: the loop serves others in between.
         """
-        is_alone = self._loop is None
-        left = limits.RELEASE_ROWS
-        while self._public and (left or is_alone):
-            left -= 1
-            us, tenant_no, raw, note = self._public.popleft()
-            self.released_us = us
-            encoded: bytes | None = None
-            for subscription in self._subscribers.get(tenant_no, ()):
-                if subscription.wanted.matches(note):
-                    encoded = encoded or frame(announcement(raw, note))
-                    subscription.push(us, encoded)
+        left, is_heard = limits.RELEASE_ROWS, self.subscriber_count > 0
+        while self._public and (left > 0 or self._loop is None):
+            group = self._public.popleft()
+            if not is_heard:
+                self.released_us = group[-1][0]
+                continue
+            if len(group) > left and self._loop is not None:
+                self._public.appendleft(group[left:])
+                group = group[:left]
+            left -= len(group)
+            self._tell(group)
         if self._public:
             assert self._loop is not None, "without a loop all of it has gone"
             self._loop.call_soon(self._drain)
@@ -240,6 +262,20 @@ class Lifecycle:
                 future = heapq.heappop(waiting)[2]
                 if not future.done():
                     future.set_result(None)
+
+    def _tell(self, group: list[_Said]) -> None:
+        """Whoever wants to hear of it hears of it, in order."""
+        for us, tenant_no, raw, said in group:
+            self.released_us = us
+            subscribers = self._subscribers.get(tenant_no)
+            if not subscribers:
+                continue
+            note = _unpack(said) if isinstance(said, bytes) else said
+            encoded: bytes | None = None
+            for subscription in subscribers:
+                if subscription.wanted.matches(note):
+                    encoded = encoded or frame(announcement(raw, note))
+                    subscription.push(us, encoded)
 
     # ── waiting ──────────────────────────────────────────────────────────────────────────────
 

@@ -6,7 +6,7 @@ import msgspec
 
 from engine.state.rows import Packed
 from schemas import limits
-from schemas.entry import Entry, Experience
+from schemas.entry import Entry
 from schemas.envelope import BulkRequest, Envelope
 
 
@@ -44,14 +44,6 @@ class About(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     event: bytes | None = None
     note: str | None = None
     gdpr: bool = False
-
-
-class Pending(msgspec.Struct, frozen=True, gc=False):
-    """A row that is not written yet."""
-
-    tenant_no: int
-    raw: bytes
-    note: AuditNote
 
 
 class Kept(msgspec.Struct, frozen=True, gc=False):
@@ -99,15 +91,6 @@ class BulkCaptureRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     wait_ms: int = limits.WAIT_MS_DEFAULT
 
 
-class Sealed(msgspec.Struct, frozen=True, gc=False):
-    """An experience ready to be proposed: its bytes, and what tells it from another."""
-
-    body: Experience
-    encoded: bytes
-    idem: bytes
-    body_mac: bytes
-
-
 class Bulk(msgspec.Struct, frozen=True, gc=False):
     """A bulk call: its id, and where in the request each envelope stood before it was ordered."""
 
@@ -134,16 +117,6 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def granted(self) -> bool:
         """Whether there was a token for the call."""
         return self.retry_after_s == 0
-
-
-class Written(msgspec.Struct, frozen=True, gc=False):
-    """Where an experience is, and whether it was there before."""
-
-    offset: int
-    raw: bytes
-    event_id: str
-    scope: str
-    replayed: bool
 
 
 class Due(msgspec.Struct, frozen=True, array_like=True):

@@ -270,7 +270,7 @@ class Registration:
         """The record as it was when the entry had just been written."""
         engine = self._engine
         if offset >= desk.first:
-            entry = desk.entries[offset - desk.first]
+            entry = desk.entry(offset)
         else:
             entry = engine.entry_of(engine.log.read_many([offset])[0])
         assert isinstance(entry.body, Directive), "the key's family holds registrations only"

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from schemas.entry import Entry
+from schemas.entry import Entry, Experience
 
 
 class Put(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +67,8 @@ class Projector:
     """A named, versioned projection. A new version is built beside the old from the log.
 
     One that follows directives alone is not asked about experiences, which are nearly all entries.
+    Others may say which of them concern them: what they say of any other follows from its scope
+    alone, and where they said nothing of one they say nothing of the next.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Projector:
     tables: Mapping[str, type[msgspec.Struct]]
     project: Callable[[Entry, View], Iterable[Change]]
     reads_experiences: bool = True
+    concerns: Callable[[Experience], bool] | None = None
 
 
 @dataclass(frozen=True)

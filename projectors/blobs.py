@@ -124,4 +124,5 @@ BLOBS = Projector(
     version=2,
     tables={"blobs": BlobRow, "blob_digests": DigestRow, "blob_uses": Mark},
     project=project,
+    concerns=lambda body: cites(body.envelope),
 )

@@ -43,8 +43,8 @@ _halves: Final = struct.Struct(">QQ").pack
 
 def uuid7(instant_us: int, entropy: int) -> bytes:
     """The sixteen bytes of a UUIDv7 for a microsecond since 1970 and 62 bits to tell ids apart."""
-    ms, us = divmod(instant_us, 1000)
-    high = (ms & _TIME_MASK) << 16 | 0x7000 | us * 4096 // 1000
+    ms = instant_us // 1000
+    high = (ms & _TIME_MASK) << 16 | 0x7000 | (instant_us - ms * 1000) * 4096 // 1000
     return _halves(high, _VARIANT | entropy & _RANDOM_MASK)
 
 

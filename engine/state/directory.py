@@ -7,6 +7,7 @@ the log: a node that holds a copy of a log kept elsewhere has the same directory
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from engine.state.drafts import Draft, Numbers
 from engine.state.kv import KV, Batch, Row
 from engine.state.vault import offset_key
 
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from engine.state.rows import Header
 
 FAMILIES = ("ids", "scope_log", "idem")
+
+
+def idem_place(tenant_no: int, idem: bytes) -> bytes:
+    """Where the use of an idempotency key is kept."""
+    return tenant_no.to_bytes(4, "big") + idem
 
 
 class Directory:
@@ -29,12 +35,10 @@ class Directory:
 
     def replayed(self, tenant_no: int, idem: bytes) -> tuple[int, bytes] | None:
         """The offset and body hash first written under an idempotency key."""
-        value = self._kv.get("idem", tenant_no.to_bytes(4, "big") + idem)
-        return None if value is None else (int.from_bytes(value[:8], "big"), value[8:])
+        return self.replayed_many([idem_place(tenant_no, idem)])[0]
 
-    def replayed_many(self, keys: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes] | None]:
-        """The same for many tenants and keys, in their order."""
-        places = [tenant_no.to_bytes(4, "big") + idem for tenant_no, idem in keys]
+    def replayed_many(self, places: Sequence[bytes]) -> list[tuple[int, bytes] | None]:
+        """The same for many, by where they are kept, in their order."""
         rows = self._kv.get_many("idem", places) if places else []
         return [None if row is None else (int.from_bytes(row[:8], "big"), row[8:]) for row in rows]
 
@@ -61,30 +65,38 @@ class Directory:
         """An entry lets go of its idempotency key, unless a later one holds it."""
         holder = self.replayed(header.tenant_no, header.idem) if header.idem else None
         if holder is not None and holder[0] == header.offset:
-            batch.delete("idem", header.tenant_no.to_bytes(4, "big") + header.idem)
+            batch.delete("idem", idem_place(header.tenant_no, header.idem))
 
 
-def index_headers(batch: Batch, headers: Iterable["Header"]) -> None:
-    """The rows by which entries are found; they follow from their headers alone."""
+def index_entries(batch: Batch, first: int, drafts: Iterable[Draft]) -> None:
+    """The rows by which entries from an offset on are found; they follow from headers alone."""
     ids: list[Row] = []
     scopes: list[Row] = []
     keys: list[Row] = []
-    for header in headers:
-        tenant, place = header.tenant_no.to_bytes(4, "big"), header.offset.to_bytes(8, "big")
-        ids.append((tenant + header.id, place))
-        if header.kind == 1 and header.scope_no:
-            scopes.append((tenant + header.scope_no.to_bytes(4, "big") + place, b""))
-        if header.idem:
-            keys.append((tenant + header.idem, place + header.body_mac))
+    for offset, draft in enumerate(drafts, first):
+        tenant, place = draft.tenant_no.to_bytes(4, "big"), offset.to_bytes(8, "big")
+        ids.append((tenant + draft.id, place))
+        if draft.kind == 1 and draft.scope_no:
+            scopes.append((tenant + draft.scope_no.to_bytes(4, "big") + place, b""))
+        if draft.idem:
+            keys.append((tenant + draft.idem, place + draft.body_mac))
     batch.put_many("ids", ids)
     batch.put_many("scope_log", scopes)
     batch.put_many("idem", keys)
 
 
 def expected_rows(header: "Header") -> dict[tuple[str, bytes], bytes]:
-    """What `index_headers` writes for an entry, for a verifier to compare."""
+    """What `index_entries` writes for an entry, for a verifier to compare."""
     recorder: Any = _Recorder()
-    index_headers(recorder, [header])
+    draft = Draft(
+        (header.id, header.recorded_us),
+        Numbers(header.tenant_no, header.scope_no, header.actor_no),
+        (header.kind, header.schema_version),
+        b"",
+        idem=header.idem,
+        body_mac=header.body_mac,
+    )
+    index_entries(recorder, header.offset, [draft])
     found: dict[tuple[str, bytes], bytes] = recorder.found
     return found
 

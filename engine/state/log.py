@@ -21,9 +21,10 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from engine.state import directory
-from engine.state.directory import Directory, index_headers
+from engine.state.directory import Directory, index_entries
+from engine.state.drafts import Draft
 from engine.state.kv import KV, Batch, CorruptStore, StoreError
-from engine.state.rows import Draft, Header, Row
+from engine.state.rows import Header, Row
 from engine.state.syncer import Syncer
 from engine.state.vault import Vault, commitment, offset_key
 from schemas import limits
@@ -138,6 +139,21 @@ def read_header(place: bytes, value: bytes) -> tuple[Header, bytes, bytes]:
     return header, raw, chain
 
 
+class _Fresh:
+    """A row as it was just written: most are read once, and later."""
+
+    __slots__ = ("body", "chain", "raw")
+
+    def __init__(self, raw: bytes, chain: bytes, body: bytes) -> None:
+        self.raw = raw
+        self.chain = chain
+        self.body = body
+
+    def row(self) -> Row:
+        """The row as it is read."""
+        return Row(_decode_header(self.raw), self.chain, self.body)
+
+
 class KvLog(Reads):
     """The log over a key-value store and a vault. One instance owns the data directory."""
 
@@ -161,7 +177,7 @@ class KvLog(Reads):
         self._waiters: list[asyncio.Future[None]] = []
         self.on_erased: Callable[[], None] = _nothing
         """Called when bodies are gone and before that is durable: who keeps words lets them go."""
-        self._cache: dict[int, Row] = {}
+        self._cache: dict[int, _Fresh] = {}
         self._cache_bytes = 0
         self._cache_first = 1
         self.failure: str | None = None
@@ -247,13 +263,13 @@ class KvLog(Reads):
         if fresh:
             self.written, self.chain = first + len(drafts) - 1, fresh[-1].chain
             self.last_recorded_us = drafts[-1].recorded_us
-            self._remember(fresh)
+            self._remember(first, fresh)
         return first
 
-    def _seal(self, batch: Batch, first: int, drafts: Sequence[Draft]) -> list[Row]:
+    def _seal(self, batch: Batch, first: int, drafts: Sequence[Draft]) -> "list[_Fresh]":
         """Encrypt bodies and chain their headers into the batch."""
-        take, tenant, chain = self._vault.take, self._vault.tenant, self.chain
-        fresh: list[Row] = []
+        take, chain = self._vault.take, self.chain
+        fresh: list[_Fresh] = []
         headers: list[tuple[bytes, bytes]] = []
         payloads: list[tuple[bytes, bytes]] = []
         # Nonces are random and not the offsets: an offset whose batch was lost in a power cut is
@@ -262,35 +278,37 @@ class KvLog(Reads):
         for index, draft in enumerate(drafts):
             offset, tenant_no, body = first + index, draft.tenant_no, draft.body
             nonce = nonces[index * _NONCE_BYTES : (index + 1) * _NONCE_BYTES]
-            key = tenant(tenant_no).derive(take(offset))
+            key = self._vault.tenant(tenant_no).derive(take(offset))
             bound = tenant_no.to_bytes(4, "big") + draft.id
-            cipher = nonce + AESGCM(key).encrypt(nonce, _pack(body), bound)
-            header = Header(
-                HEADER_VERSION,
-                offset,
-                draft.id,
-                tenant_no,
-                draft.scope_no,
-                draft.actor_no,
-                draft.kind,
-                draft.schema_version,
-                draft.recorded_us,
-                len(body),
-                len(cipher),
-                sha256(cipher).digest(),
-                commitment(key),
-                draft.idem,
-                draft.body_mac,
+            cipher: bytes = nonce + AESGCM(key).encrypt(nonce, _pack(body), bound)
+            # The fields of a Header in their order: nobody needs the struct before it is read.
+            raw = _encode_header(
+                (
+                    HEADER_VERSION,
+                    offset,
+                    draft.id,
+                    tenant_no,
+                    draft.scope_no,
+                    draft.actor_no,
+                    draft.kind,
+                    draft.schema_version,
+                    draft.recorded_us,
+                    len(body),
+                    len(cipher),
+                    sha256(cipher).digest(),
+                    commitment(key),
+                    draft.idem,
+                    draft.body_mac,
+                )
             )
-            raw = _encode_header(header)
             chain = chain_link(chain, raw)
             place = offset.to_bytes(8, "big")
             headers.append((place, raw + chain))
             payloads.append((place, cipher))
-            fresh.append(Row(header, chain, body))
+            fresh.append(_Fresh(raw, chain, body))
         batch.put_many("log", headers)
         batch.put_many("payload", payloads)
-        index_headers(batch, [row.header for row in fresh])
+        index_entries(batch, first, drafts)
         return fresh
 
     def _begin_sync(self) -> Awaitable[None]:
@@ -338,14 +356,14 @@ class KvLog(Reads):
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _remember(self, rows: list[Row]) -> None:
+    def _remember(self, first: int, rows: "list[_Fresh]") -> None:
         """Keep the newest bodies in the clear for a while: the daemon reads each once, soon."""
         cache = self._cache
-        if not cache and rows:
-            self._cache_first = rows[0].header.offset
-        for row in rows:
-            cache[row.header.offset] = row
-            self._cache_bytes += row.header.body_bytes
+        if not cache:
+            self._cache_first = first
+        for offset, row in enumerate(rows, first):
+            cache[offset] = row
+            self._cache_bytes += len(row.body)
         while cache and (len(cache) > _CACHE_ROWS or self._cache_bytes > _CACHE_BYTES):
             # Offsets are dense: counting up finds the oldest, where a dict would walk its gaps.
             self._forget(self._cache_first)
@@ -371,14 +389,14 @@ class KvLog(Reads):
             if cached is None:
                 rows.extend(self._load(list(range(offset, last + 1))))
                 break
-            rows.append(cached)
+            rows.append(cached.row())
         return rows
 
     def read_many(self, offsets: Sequence[int]) -> list[Row]:
         """Durable rows at these offsets, in their order."""
         known = [(offset, self._cache.get(offset)) for offset in offsets]
         loaded = iter(self._load([offset for offset, row in known if row is None]))
-        return [row if row is not None else next(loaded) for _, row in known]
+        return [next(loaded) if row is None else row.row() for _, row in known]
 
     def _load(self, offsets: list[int]) -> list[Row]:
         places = [offset_key(offset) for offset in offsets]
@@ -480,7 +498,7 @@ class KvLog(Reads):
 
     def _forget(self, offset: int) -> None:
         gone = self._cache.pop(offset, None)
-        self._cache_bytes -= gone.header.body_bytes if gone else 0
+        self._cache_bytes -= len(gone.body) if gone is not None else 0
 
     def close(self) -> None:
         """Stop the threads; what was acknowledged is on the disk already."""

@@ -1,21 +1,6 @@
-"""What is an entry, on its way into the log and out of it?"""
+"""What is an entry in the log, and on its way out of it?"""
 
 import msgspec
-
-
-class Draft(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An entry that has no offset yet."""
-
-    id: bytes
-    tenant_no: int
-    scope_no: int
-    actor_no: int
-    kind: int
-    schema_version: int
-    recorded_us: int
-    body: bytes
-    idem: bytes = b""
-    body_mac: bytes = b""
 
 
 class Header(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -190,4 +190,5 @@ CONTROL = Projector(
         "revoked": RevokedRow,
     },
     project=project,
+    concerns=lambda _: False,  # the first of a scope registers it, whatever it says
 )

@@ -149,4 +149,5 @@ FORGETS = Projector(
         "rollbacks": RollbackRow,
     },
     project=project,
+    concerns=lambda body: bool(body.envelope.context.preceded_by),
 )

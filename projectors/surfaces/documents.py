@@ -108,4 +108,5 @@ DOCUMENTS = Projector(
         "document_labels": Labelled,
     },
     project=project,
+    concerns=lambda body: body.document is not None,
 )

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from engine.state.anchors import Anchor, Anchors
+from engine.state.drafts import Draft, Numbers
 from engine.state.integrity import LogReport, check_tail, verify_log
 from engine.state.kv import KV, Batch, CorruptStore, StoreWriteFailed
 from engine.state.log import FAMILIES, GENESIS, Fenced, KvLog, Reads, chain_link, split_row
 from engine.state.memory import MemoryKV
 from engine.state.rocks import RocksKV
-from engine.state.rows import Draft
 from engine.state.vault import FAMILIES as VAULT_FAMILIES
 from engine.state.vault import Vault, offset_key
 from schemas import limits
@@ -160,8 +160,15 @@ def draft(number: int, body: bytes | None = None, **changes: Any) -> Draft:
         "body": b"body %d" % number if body is None else body,
         "idem": b"key %d" % number,
         "body_mac": b"mac %d" % number,
-    }
-    return Draft(**fields | changes)
+    } | changes
+    return Draft(
+        (fields["id"], fields["recorded_us"]),
+        Numbers(fields["tenant_no"], fields["scope_no"], fields["actor_no"]),
+        (fields["kind"], fields["schema_version"]),
+        fields["body"],
+        idem=fields["idem"],
+        body_mac=fields["body_mac"],
+    )
 
 
 def drafts(first: int, last: int) -> list[Draft]:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.state.drafts import Draft, Numbers
 from engine.state.integrity import verify_log
 from engine.state.kv import CorruptStore
 from engine.state.log import FAMILIES, KvLog
-from engine.state.rows import Draft
 from engine.state.vault import Vault, offset_key
 from schemas.ids import uuid7
 
@@ -20,14 +20,10 @@ ENTRIES = 9
 def draft(number: int, body: bytes) -> Draft:
     recorded_us = FIRST_US + number
     return Draft(
-        id=uuid7(recorded_us, number),
-        tenant_no=1,
-        scope_no=1 + number % 2,
-        actor_no=1,
-        kind=1 + number % 3,
-        schema_version=1,
-        recorded_us=recorded_us,
-        body=body,
+        (uuid7(recorded_us, number), recorded_us),
+        Numbers(1, 1 + number % 2, 1),
+        (1 + number % 3, 1),
+        body,
         idem=b"key %d" % number,
         body_mac=b"mac %d" % number,
     )

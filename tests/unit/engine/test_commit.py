@@ -2,18 +2,21 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from engine.capture import capture_bulk
 from engine.commit import Desk
 from engine.rows import BulkCaptureRequest
 from engine.state.kv import StoreError
-from engine.state.names import TENANT
+from engine.state.names import SCOPE, TENANT
 from projectors.base import Projector, Put
+from projectors.control import scope_key
 from schemas import limits
 from schemas.entry import Annotation
 from schemas.envelope import BulkItem, BulkRequest
 from schemas.errors import IdempotencyConflict, Internal, NotFound, Overloaded, WalUnavailable
+from schemas.ids import raw_of
 
 
 class Remark:
@@ -47,6 +50,24 @@ def rows(kv):
 async def settled(*futures):
     """Answers and errors, in order."""
     return await asyncio.gather(*futures, return_exceptions=True)
+
+
+def item_of(envelope):
+    """An experience as an item of a bulk call."""
+    return BulkItem(
+        scope=envelope.scope,
+        modality=envelope.modality,
+        content=envelope.content,
+        context=envelope.context,
+        idempotency_key=envelope.idempotency_key,
+    )
+
+
+def registered(engine, scope):
+    """Whether a scope of the tenant has a row."""
+    tenant_no = engine.names.number(TENANT, 0, "acme")
+    scope_no = engine.names.number(SCOPE, tenant_no, scope)
+    return engine.inline.get(tenant_no, "scopes", scope_key(scope_no)) is not None
 
 
 # Batches
@@ -287,20 +308,44 @@ async def test_a_bulk_call_is_all_or_none(rig):
     async with rig.Site() as site:
         engine = await site.open()
         made = [rig.envelope(text, key) for text, key in (("a", "1"), ("b", "2"), ("c", "1"))]
-        items = [
-            BulkItem(
-                scope=one.scope,
-                modality=one.modality,
-                content=one.content,
-                context=one.context,
-                idempotency_key=one.idempotency_key,
-            )
-            for one in made
-        ]
+        items = [item_of(one) for one in made]
         with pytest.raises(IdempotencyConflict, match=r"items\[2\]"):
             await capture_bulk(engine, rig.ALICE, BulkCaptureRequest(bulk=BulkRequest(items=items)))
 
         assert 0 == engine.log.head()
+
+
+async def test_a_scope_is_registered_after_its_first_writers_were_refused(rig):
+    """What was known of the scope while a bulk call was decided is taken back with the call."""
+    async with rig.Site() as site:
+        engine = await site.open()
+        scope = "org:acme/user:new"
+        made = [(f"t{key}", key) for key in "123"] + [("another body", "1")]
+        items = [item_of(rig.envelope(text, key, scope)) for text, key in made]
+        bulk = BulkCaptureRequest(bulk=BulkRequest(items=items))
+        refused, receipt = await settled(
+            capture_bulk(engine, rig.ALICE, bulk), rig.post(engine, "alone", scope=scope)
+        )
+
+        assert isinstance(refused, IdempotencyConflict)
+        assert 1 == receipt.wal_offset
+        assert registered(engine, scope)
+
+
+async def test_what_an_experience_cites_is_kept_however_many_of_its_scope_came_before(rig):
+    """The others of its batch left nothing inline; it does."""
+    async with rig.Site() as site:
+        engine = await site.open()
+        first = await rig.post(engine, "first")
+        citing = rig.envelope("citing")
+        context = msgspec.structs.replace(citing.context, preceded_by=[first.event_id])
+        last = msgspec.structs.replace(citing, context=context)
+        items = [item_of(one) for one in (rig.envelope("a"), rig.envelope("b"), last)]
+        bulk = BulkCaptureRequest(bulk=BulkRequest(items=items))
+        await capture_bulk(engine, rig.ALICE, bulk)
+
+        tenant_no = engine.names.number(TENANT, 0, "acme")
+        assert 1 == len(engine.inline.scan(tenant_no, "cited", raw_of("evt", first.event_id)))
 
 
 # Limits
