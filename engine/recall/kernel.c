@@ -224,6 +224,37 @@ done:
 
 /* ── words ──────────────────────────────────────────────────────────────────────────────────── */
 
+/* The distinct pieces by hashing: a table as long as the vocabulary would push out of the cache
+   whatever else a recall needs. */
+typedef struct {
+    int32_t *slots; /* the number of a piece and one, or 0 */
+    int32_t *named;
+    Py_ssize_t mask, count;
+} Vocabulary;
+
+static int vocabulary(Held *held, Py_ssize_t most, Vocabulary *found)
+{
+    Py_ssize_t size = 64;
+    while (size < 2 * most) size *= 2;
+    found->mask = size - 1;
+    found->slots = room(held, size, sizeof *found->slots);
+    found->named = room(held, most, sizeof *found->named);
+    return found->slots && found->named ? 0 : -1;
+}
+
+/* Which of the distinct pieces this is; it may be the first of its kind. */
+static int32_t number_of(Vocabulary *known, int32_t piece)
+{
+    Py_ssize_t at = (Py_ssize_t)((uint32_t)piece * 2654435761u >> 8) & known->mask;
+    while (known->slots[at]) {
+        if (known->named[known->slots[at] - 1] == piece) return known->slots[at] - 1;
+        at = (at + 1) & known->mask;
+    }
+    known->named[known->count] = piece;
+    known->slots[at] = (int32_t)++known->count;
+    return known->slots[at] - 1;
+}
+
 PyDoc_STRVAR(pieces_doc,
 "pieces(parts)\n\n"
 "Of parts of (rows, starts, tokens): the distinct pieces of all rows as they come, which of them\n"
@@ -234,7 +265,8 @@ static PyObject *pieces(PyObject *self, PyObject *parts)
     PyObject *found = NULL;
     Held held = {0};
     Py_ssize_t count = PyList_Check(parts) ? PyList_GET_SIZE(parts) : -1;
-    Py_ssize_t texts = 0, all = 0, distinct = 0, largest = -1;
+    Py_ssize_t texts = 0, all = 0;
+    Vocabulary known = {0};
     if (count < 0) { refused("not a list"); return NULL; }
     const int64_t **rows = room(&held, count, sizeof *rows), **starts = room(&held, count, sizeof *starts);
     const int32_t **tokens = room(&held, count, sizeof *tokens);
@@ -252,33 +284,24 @@ static PyObject *pieces(PyObject *self, PyObject *parts)
             if (row < 0 || row + 1 >= bounds) { refused("a row that is not there"); goto done; }
             int64_t first = starts[part][row], last = starts[part][row + 1];
             if (first < 0 || last < first || last > there) { refused("pieces that are not there"); goto done; }
-            for (int64_t one = first; one < last; one++) {
-                if (tokens[part][one] < 0) { refused("not a piece"); goto done; }
-                if (tokens[part][one] > largest) largest = tokens[part][one];
-            }
             all += last - first;
         }
         texts += sizes[part];
     }
-    int32_t *known = room(&held, largest + 1, sizeof *known); /* its number and one, or 0 */
-    int32_t *named = room(&held, all, sizeof *named), *places = room(&held, all, sizeof *places);
+    int32_t *places = room(&held, all, sizeof *places);
     int64_t *lengths = room(&held, texts, sizeof *lengths);
-    if (!known || !named || !places || !lengths) goto done;
+    if (!places || !lengths || vocabulary(&held, all, &known) < 0) goto done;
     Py_ssize_t text = 0, piece = 0;
     for (Py_ssize_t part = 0; part < count; part++)
         for (Py_ssize_t at = 0; at < sizes[part]; at++) {
             int64_t row = rows[part][at], first = starts[part][row], last = starts[part][row + 1];
             lengths[text++] = last - first;
             for (int64_t one = first; one < last; one++) {
-                int32_t token = tokens[part][one];
-                if (!known[token]) {
-                    named[distinct] = token;
-                    known[token] = (int32_t)++distinct;
-                }
-                places[piece++] = known[token] - 1;
+                if (tokens[part][one] < 0) { refused("not a piece"); goto done; }
+                places[piece++] = number_of(&known, tokens[part][one]);
             }
         }
-    found = Py_BuildValue("y#y#y#", (char *)named, distinct * (Py_ssize_t)sizeof *named,
+    found = Py_BuildValue("y#y#y#", (char *)known.named, known.count * (Py_ssize_t)sizeof *known.named,
                           (char *)places, all * (Py_ssize_t)sizeof *places,
                           (char *)lengths, texts * (Py_ssize_t)sizeof *lengths);
 done:
@@ -289,6 +312,10 @@ done:
 /* Sums side by side, as many on every machine: the same numbers everywhere. */
 enum { LANES = 16 };
 
+/* Twice as wide where the processor is: the lanes stay the same, and so do the numbers. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+__attribute__((target_clones("avx2", "default")))
+#endif
 static float product(const float *one, const float *two, Py_ssize_t size)
 {
     float sums[LANES] = {0};
@@ -308,6 +335,15 @@ static inline float floored(float dot, float length)
 }
 
 static inline float length_of(float square) { return sqrtf(square > NOTHING ? square : NOTHING); }
+
+enum { FOUR = 4 };
+
+/* The greater of two, place by place; so many places are a multiple of four. */
+static inline void raise_to(float *restrict best, const float *restrict like, Py_ssize_t count)
+{
+    for (Py_ssize_t at = 0; at < count; at += FOUR)
+        for (Py_ssize_t lane = at; lane < at + FOUR; lane++) best[lane] = like[lane] > best[lane] ? like[lane] : best[lane];
+}
 
 PyDoc_STRVAR(meet_doc,
 "meet(dots, vectors, begins, places, lengths)\n\n"
@@ -330,26 +366,28 @@ static PyObject *meet(PyObject *self, PyObject *args)
     Py_ssize_t words = dot_count / distinct, width = number_count / distinct;
     for (Py_ssize_t at = 0; at < piece_count; at++)
         if (places[at] < 0 || places[at] >= distinct) { refused("not a piece"); goto done; }
-    float *squares = room(&held, distinct, sizeof *squares), *alone = room(&held, dot_count, sizeof *alone);
-    float *sum = room(&held, words, sizeof *sum);
-    if (!squares || !alone || !sum) goto done;
+    /* Words are taken four at a time; what is added to make them so many is 0 throughout. */
+    Py_ssize_t wide = (words + FOUR - 1) / FOUR * FOUR;
+    float *squares = room(&held, distinct, sizeof *squares), *alone = room(&held, distinct * wide, sizeof *alone);
+    float *sum = room(&held, wide, sizeof *sum), *best = room(&held, wide, sizeof *best);
+    if (!squares || !alone || !sum || !best) goto done;
     for (Py_ssize_t at = 0; at < distinct; at++) {
         squares[at] = product(vectors + at * width, vectors + at * width, width);
         float length = length_of(squares[at]);
         for (Py_ssize_t word = 0; word < words; word++)
-            alone[at * words + word] = floored(dots[at * words + word], length);
+            alone[at * wide + word] = floored(dots[at * words + word], length);
     }
     found = PyBytes_FromStringAndSize(NULL, texts * words * (Py_ssize_t)sizeof(float));
     if (found == NULL) goto done;
-    float *best = (float *)PyBytes_AS_STRING(found);
-    memset(best, 0, (size_t)(texts * words) * sizeof(float));
+    float *into = (float *)PyBytes_AS_STRING(found);
     Py_ssize_t piece = 0;
-    for (Py_ssize_t text = 0; text < texts; text++, best += words) {
+    for (Py_ssize_t text = 0; text < texts; text++, into += words) {
         Py_ssize_t end = piece + lengths[text];
+        memset(best, 0, (size_t)wide * sizeof *best);
         if (lengths[text] < 0 || end > piece_count) { Py_CLEAR(found); refused("pieces that are not there"); goto done; }
         while (piece < end) {
             Py_ssize_t first = piece++;
-            const float *like = alone + places[first] * words;
+            const float *like = alone + places[first] * wide;
             if (piece < end && !begins[places[piece]]) {
                 /* Pieces of one word are next to orthogonal: the length of their sum is a diagonal's. */
                 float square = squares[places[first]];
@@ -362,10 +400,9 @@ static PyObject *meet(PyObject *self, PyObject *args)
                 for (Py_ssize_t word = 0; word < words; word++) sum[word] = floored(sum[word], length);
                 like = sum;
             }
-            for (Py_ssize_t word = 0; word < words; word++)
-                if (like[word] > best[word]) best[word] = like[word];
+            raise_to(best, like, wide);
         }
-        for (Py_ssize_t word = 0; word < words; word++) if (best[word] > 1) best[word] = 1;
+        for (Py_ssize_t word = 0; word < words; word++) into[word] = best[word] > 1 ? 1 : best[word];
     }
 done:
     let_go(&held);
