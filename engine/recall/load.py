@@ -81,6 +81,7 @@ class Loader:
         self._glanced = () if self._without or plan.is_past else open_blocks
         self._records: dict[bytes, Record | None] = {}
         self._readable: dict[str, bool] = {}
+        self._latest: dict[bytes, Record | None] = {}
         self.looked = 0
 
     # ── candidates ───────────────────────────────────────────────────────────────────────────
@@ -259,7 +260,11 @@ class Loader:
         """A record that another cites: as known then, even if it no longer held."""
         if table is None or raw is None:
             return None
-        latest, window = records.get_latest(self._engine, self._tenant_no, table, raw), self._window
+        window = self._window
+        if raw in self._latest:
+            latest = self._latest[raw]
+        else:
+            latest = records.get_latest(self._engine, self._tenant_no, table, raw)
         if (
             latest is None
             or latest.recorded_from > window.known_at
@@ -277,10 +282,22 @@ class Loader:
         """
         graph: dict[str, list[str]] = {}
         withheld: dict[str, int] = {}
+        self._look_up([one.sheet for one in told])
         for one in told:
             if one.layer != "events" and one.id not in graph:
                 self._cite(one.id, one.sheet, graph, withheld, 0)
         return graph, withheld
+
+    def _look_up(self, sheets: Sequence[Sheet]) -> None:
+        """What these cite besides events, as it is known last: all of a layer at once."""
+        named: dict[Layer, dict[bytes, None]] = {}
+        for sheet in sheets:
+            for _, table, raw in sheet.ways:
+                if table is not None and raw is not None:
+                    named.setdefault(table, {})[raw] = None
+        for table, raws in named.items():
+            found = records.get_latest_of(self._engine, self._tenant_no, table, list(raws))
+            self._latest.update(zip(raws, found, strict=True))
 
     def _cite(
         self,
@@ -335,7 +352,14 @@ class Loader:
 
     def _are_open(self, events: frozenset[bytes]) -> bool:
         """Whether all of these can be read, as far as that is told at a glance."""
-        return any(block.rows.keys() >= events for block in self._glanced)
+        for block in self._glanced:
+            rows = block.rows
+            for raw in events:
+                if raw not in rows:
+                    break
+            else:
+                return True
+        return False
 
     def _reads(self, event_id: str) -> bool:
         """Whether an event can be read; each is looked up once."""
