@@ -121,6 +121,84 @@ static int talk_of(Held *held, PyObject *session, PyObject *role, PyObject *obse
     return roles == talk->count && moments == talk->count ? 0 : refused("columns of two lengths");
 }
 
+/* ── finding rows ───────────────────────────────────────────────────────────────────────────── */
+
+/* A block that is searched, and the rows of it that were named. */
+typedef struct {
+    PyObject *layer, *rows; /* borrowed */
+    Py_ssize_t count, named;
+    const uint8_t *admitted;
+    int64_t *places;
+    float *scores;
+} Ground;
+
+static int read_ground(Held *held, PyObject *given, Py_ssize_t most, Ground *ground)
+{
+    PyObject *admitted;
+    Py_ssize_t flags;
+    if (!PyArg_ParseTuple(given, "UO!nO", &ground->layer, &PyDict_Type, &ground->rows, &ground->count, &admitted))
+        return -1;
+    ground->places = room(held, most, sizeof *ground->places);
+    ground->scores = room(held, most, sizeof *ground->scores);
+    if (!ground->places || !ground->scores) return -1;
+    if (admitted == Py_None) return 0;
+    if ((ground->admitted = items(held, admitted, 1, &flags)) == NULL) return -1;
+    return flags == ground->count ? 0 : refused("columns of two lengths");
+}
+
+/* Where a document lies, if it may be found there; -1 when it may not, -2 with an error set. */
+static int64_t row_in(const Ground *ground, PyObject *raw)
+{
+    PyObject *found = PyDict_GetItemWithError(ground->rows, raw);
+    if (found == NULL) return PyErr_Occurred() ? -2 : -1;
+    int64_t row = PyLong_AsLongLong(found);
+    if (row == -1 && PyErr_Occurred()) return -2;
+    /* The table may know rows that joined later. */
+    if (row < 0 || row >= ground->count || (ground->admitted && !ground->admitted[row])) return -1;
+    return row;
+}
+
+PyDoc_STRVAR(found_doc,
+"found(hits, places)\n\n"
+"What was said of documents, by where each lies first: for each of places of (layer, rows by id, how\n"
+"many rows, which are admitted or None) the rows and their scores, int64[k] and float32[k] as bytes.");
+
+static PyObject *found(PyObject *self, PyObject *args)
+{
+    PyObject *hits, *given, *said = NULL;
+    Held held = {0};
+    if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &hits, &PyList_Type, &given)) return NULL;
+    Py_ssize_t hit_count = PyList_GET_SIZE(hits), count = PyList_GET_SIZE(given);
+    Ground *grounds = room(&held, count, sizeof *grounds);
+    if (grounds == NULL) goto done;
+    for (Py_ssize_t at = 0; at < count; at++)
+        if (read_ground(&held, PyList_GET_ITEM(given, at), hit_count, &grounds[at]) < 0) goto done;
+    for (Py_ssize_t at = 0; at < hit_count; at++) {
+        PyObject *layer, *raw, *passage;
+        double less;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(hits, at), "dUSO", &less, &layer, &raw, &passage)) goto done;
+        for (Py_ssize_t place = 0; place < count; place++) {
+            Ground *ground = &grounds[place];
+            if (ground->layer != layer && PyUnicode_Compare(ground->layer, layer)) continue;
+            int64_t row = row_in(ground, raw);
+            if (row == -2) goto done;
+            if (row < 0) continue;
+            ground->places[ground->named] = row;
+            ground->scores[ground->named++] = (float)-less;
+            break;
+        }
+    }
+    said = PyList_New(count);
+    for (Py_ssize_t at = 0; said && at < count; at++) {
+        PyObject *pair = Py_BuildValue("y#y#", (char *)grounds[at].places, grounds[at].named * (Py_ssize_t)sizeof(int64_t),
+                                       (char *)grounds[at].scores, grounds[at].named * (Py_ssize_t)sizeof(float));
+        if (pair == NULL) Py_CLEAR(said); else PyList_SET_ITEM(said, at, pair);
+    }
+done:
+    let_go(&held);
+    return said;
+}
+
 /* ── choosing ───────────────────────────────────────────────────────────────────────────────── */
 
 static int by_number(const void *one, const void *two)
@@ -147,17 +225,29 @@ typedef struct {
     Py_ssize_t count;
 } Choice;
 
-/* Take the rows that a channel named, and the neighbours of its best. */
-static int take(Choice *choice, PyObject *said, Py_ssize_t near)
+/* What a channel said: rows, the best first, and their scores. */
+typedef struct {
+    Py_ssize_t count;
+    const int64_t *rows;
+    const float *scores;
+} Channel;
+
+static int read_channel(Held *held, PyObject *rows, PyObject *scores, Channel *channel)
 {
-    PyObject *key, *value;
-    Py_ssize_t at = 0, place = 0;
-    while (PyDict_Next(said, &at, &key, &value)) {
-        int64_t row = PyLong_AsLongLong(key);
-        if (row == -1 && PyErr_Occurred()) return -1;
+    Py_ssize_t count;
+    if ((channel->rows = items(held, rows, 8, &channel->count)) == NULL) return -1;
+    if ((channel->scores = items(held, scores, 4, &count)) == NULL) return -1;
+    return count == channel->count ? 0 : refused("columns of two lengths");
+}
+
+/* Take the rows that a channel named, and the neighbours of its best. */
+static int take(Choice *choice, const Channel *said, Py_ssize_t near)
+{
+    for (Py_ssize_t at = 0; at < said->count; at++) {
+        int64_t row = said->rows[at];
         if (row < 0 || row >= choice->talk.count) return refused("a row that is not there");
         choice->rows[choice->count++] = row;
-        if (place++ >= near) continue;
+        if (at >= near) continue;
         int64_t beside[SIDES];
         neighbours(&choice->talk, row, beside);
         for (int side = 0; side < SIDES; side++)
@@ -167,33 +257,30 @@ static int take(Choice *choice, PyObject *said, Py_ssize_t near)
     return 0;
 }
 
-static int score(const Choice *choice, PyObject *said, float *scores)
+static void score(const Choice *choice, const Channel *said, float *scores)
 {
-    PyObject *key, *value;
-    Py_ssize_t at = 0;
-    while (PyDict_Next(said, &at, &key, &value)) {
-        Py_ssize_t place = place_of(choice->rows, choice->count, PyLong_AsLongLong(key));
-        double found = PyFloat_AsDouble(value);
-        if (found == -1.0 && PyErr_Occurred()) return -1;
-        if (place >= 0) scores[place] = (float)found;
-    }
-    return 0;
+    for (Py_ssize_t at = 0; at < said->count; at++)
+        scores[place_of(choice->rows, choice->count, said->rows[at])] = said->scores[at];
 }
 
 PyDoc_STRVAR(choose_doc,
 "choose(words, meaning, lent, near, session, role, observed, admitted)\n\n"
 "Rows that a channel named and the neighbours of the best of words and meaning, in order, and what\n"
-"the three channels said of each: int64[n] and float32[3, n], as bytes.");
+"the three channels said of each: int64[n] and float32[3, n], as bytes. A channel is its rows, the\n"
+"best first, and their scores: int64[k] and float32[k].");
 
 static PyObject *choose(PyObject *self, PyObject *args)
 {
-    PyObject *said[3], *session, *role, *observed, *admitted, *found = NULL;
+    PyObject *given[6], *session, *role, *observed, *admitted, *found = NULL;
     Py_ssize_t near, most = 0;
     Held held = {0};
     Choice choice = {0};
-    if (!PyArg_ParseTuple(args, "O!O!O!nOOOO", &PyDict_Type, &said[0], &PyDict_Type, &said[1],
-                          &PyDict_Type, &said[2], &near, &session, &role, &observed, &admitted))
+    Channel said[3];
+    if (!PyArg_ParseTuple(args, "(OO)(OO)(OO)nOOOO", &given[0], &given[1], &given[2], &given[3], &given[4],
+                          &given[5], &near, &session, &role, &observed, &admitted))
         return NULL;
+    for (int channel = 0; channel < 3; channel++)
+        if (read_channel(&held, given[2 * channel], given[2 * channel + 1], &said[channel]) < 0) goto done;
     if (talk_of(&held, session, role, observed, &choice.talk) < 0) goto done;
     if (admitted != Py_None) {
         Py_ssize_t flags;
@@ -201,11 +288,11 @@ static PyObject *choose(PyObject *self, PyObject *args)
         if (choice.admitted == NULL) goto done;
         if (flags != choice.talk.count) { refused("columns of two lengths"); goto done; }
     }
-    for (int channel = 0; channel < 3; channel++) most += PyDict_GET_SIZE(said[channel]);
+    for (int channel = 0; channel < 3; channel++) most += said[channel].count;
     choice.rows = room(&held, most + 2 * near * SIDES, sizeof(int64_t));
     if (choice.rows == NULL) goto done;
     for (int channel = 0; channel < 3; channel++)
-        if (take(&choice, said[channel], channel < 2 ? near : 0) < 0) goto done;
+        if (take(&choice, &said[channel], channel < 2 ? near : 0) < 0) goto done;
     qsort(choice.rows, (size_t)choice.count, sizeof(int64_t), by_number);
     Py_ssize_t kept = 0;
     for (Py_ssize_t at = 0; at < choice.count; at++)
@@ -214,7 +301,7 @@ static PyObject *choose(PyObject *self, PyObject *args)
     float *scores = room(&held, 3 * kept, sizeof(float));
     if (scores == NULL) goto done;
     for (int channel = 0; channel < 3; channel++)
-        if (score(&choice, said[channel], scores + channel * kept) < 0) goto done;
+        score(&choice, &said[channel], scores + channel * kept);
     found = Py_BuildValue("y#y#", (char *)choice.rows, kept * (Py_ssize_t)sizeof(int64_t),
                           (char *)scores, 3 * kept * (Py_ssize_t)sizeof(float));
 done:
@@ -1139,6 +1226,7 @@ done:
 }
 
 static PyMethodDef methods[] = {
+    {"found", found, METH_VARARGS, found_doc},
     {"choose", choose, METH_VARARGS, choose_doc},
     {"pieces", pieces, METH_O, pieces_doc},
     {"meet", meet, METH_VARARGS, meet_doc},

@@ -19,7 +19,8 @@ from engine.recall.render import Thing
 from engine.recall.shapes import UNMARKED, Found, Marks, Ranked, Shown
 from engine.recall.sheet import LAYER_OF, Sheet, marks_when, raw_event, rests_on, sheet_of
 from engine.recall.temporal import sees_event
-from engine.state.index import Block, Layer
+from engine.state.block import Block
+from engine.state.index import Layer
 from engine.state.names import SCOPE
 from projectors.derives.rows import DerivesRow
 from schemas.caller import Caller

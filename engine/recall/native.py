@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from engine.recall import columns, shapes
-from engine.recall.columns import SAMPLE_ROWS, Asked, Place, Scored
+from engine.recall.columns import SAMPLE_ROWS, Asked, Channel, Place, Scored
 from engine.recall.question import MACHINES
 from engine.recall.shapes import Ranked
-from engine.state.index import LAYERS, Block, Layer
+from engine.state.block import Block
+from engine.state.index import LAYERS, Hit, Layer
 
 if TYPE_CHECKING:
     from engine.recall.candidates import Question
@@ -72,6 +73,15 @@ class Native:
 
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
+
+    def found(self, hits: list[Hit], places: Sequence[Place]) -> list[Channel]:
+        """What was said of documents, by where each lies: in the first place that has it."""
+        given = [
+            (place.layer, place.block.rows, len(place.block.raws), place.admitted)
+            for place in places
+        ]
+        said: list[Channel] = self._kernel.found(hits, given)
+        return said
 
     def parts_of(
         self, places: Sequence[Place], scored: Sequence[Scored], near: int = 0

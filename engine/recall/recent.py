@@ -7,7 +7,8 @@ import numpy as np
 
 from engine.recall.candidates import Window
 from engine.recall.shapes import Ranked, Ranking
-from engine.state.index import Block, Layer, VectorIndex
+from engine.state.block import Block
+from engine.state.index import Layer, VectorIndex
 
 
 def newest(
