@@ -174,9 +174,12 @@ static PyObject *found(PyObject *self, PyObject *args)
     for (Py_ssize_t at = 0; at < count; at++)
         if (read_ground(&held, PyList_GET_ITEM(given, at), hit_count, &grounds[at]) < 0) goto done;
     for (Py_ssize_t at = 0; at < hit_count; at++) {
-        PyObject *layer, *raw, *passage;
-        double less;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(hits, at), "dUSO", &less, &layer, &raw, &passage)) goto done;
+        PyObject *hit = PyList_GET_ITEM(hits, at);
+        if (!PyTuple_Check(hit) || PyTuple_GET_SIZE(hit) < 3) { refused("not a hit"); goto done; }
+        PyObject *layer = PyTuple_GET_ITEM(hit, 1), *raw = PyTuple_GET_ITEM(hit, 2);
+        double less = PyFloat_AsDouble(PyTuple_GET_ITEM(hit, 0));
+        if (!PyUnicode_Check(layer)) refused("not a hit");
+        if (PyErr_Occurred()) goto done;
         for (Py_ssize_t place = 0; place < count; place++) {
             Ground *ground = &grounds[place];
             if (ground->layer != layer && PyUnicode_Compare(ground->layer, layer)) continue;
@@ -201,12 +204,6 @@ done:
 
 /* ── choosing ───────────────────────────────────────────────────────────────────────────────── */
 
-static int by_number(const void *one, const void *two)
-{
-    int64_t first = *(const int64_t *)one, second = *(const int64_t *)two;
-    return (first > second) - (first < second);
-}
-
 /* Where a row stands among rows in order; -1 when it does not. */
 static Py_ssize_t place_of(const int64_t *rows, Py_ssize_t count, int64_t row)
 {
@@ -218,12 +215,34 @@ static Py_ssize_t place_of(const int64_t *rows, Py_ssize_t count, int64_t row)
     return low < count && rows[low] == row ? low : -1;
 }
 
+/* A bit a row says what was taken: so rows come in order, and each once. */
 typedef struct {
     Talk talk;
     const uint8_t *admitted;
+    uint64_t *taken;
     int64_t *rows;
     Py_ssize_t count;
 } Choice;
+
+enum { BITS = 64 };
+
+static void take_row(Choice *choice, int64_t row)
+{
+    uint64_t bit = (uint64_t)1 << (row % BITS), *word = &choice->taken[row / BITS];
+    choice->count += !(*word & bit);
+    *word |= bit;
+}
+
+static int list_rows(Held *held, Choice *choice)
+{
+    Py_ssize_t at = 0;
+    choice->rows = room(held, choice->count, sizeof *choice->rows);
+    if (choice->rows == NULL) return -1;
+    for (Py_ssize_t place = 0; place <= choice->talk.count / BITS; place++)
+        for (uint64_t word = choice->taken[place], bit = 0; word; word >>= 1, bit++)
+            if (word & 1) choice->rows[at++] = (int64_t)(place * BITS + (Py_ssize_t)bit);
+    return 0;
+}
 
 /* What a channel said: rows, the best first, and their scores. */
 typedef struct {
@@ -246,13 +265,13 @@ static int take(Choice *choice, const Channel *said, Py_ssize_t near)
     for (Py_ssize_t at = 0; at < said->count; at++) {
         int64_t row = said->rows[at];
         if (row < 0 || row >= choice->talk.count) return refused("a row that is not there");
-        choice->rows[choice->count++] = row;
+        take_row(choice, row);
         if (at >= near) continue;
         int64_t beside[SIDES];
         neighbours(&choice->talk, row, beside);
         for (int side = 0; side < SIDES; side++)
             if (beside[side] >= 0 && (!choice->admitted || choice->admitted[beside[side]]))
-                choice->rows[choice->count++] = beside[side];
+                take_row(choice, beside[side]);
     }
     return 0;
 }
@@ -272,7 +291,7 @@ PyDoc_STRVAR(choose_doc,
 static PyObject *choose(PyObject *self, PyObject *args)
 {
     PyObject *given[6], *session, *role, *observed, *admitted, *found = NULL;
-    Py_ssize_t near, most = 0;
+    Py_ssize_t near;
     Held held = {0};
     Choice choice = {0};
     Channel said[3];
@@ -288,16 +307,12 @@ static PyObject *choose(PyObject *self, PyObject *args)
         if (choice.admitted == NULL) goto done;
         if (flags != choice.talk.count) { refused("columns of two lengths"); goto done; }
     }
-    for (int channel = 0; channel < 3; channel++) most += said[channel].count;
-    choice.rows = room(&held, most + 2 * near * SIDES, sizeof(int64_t));
-    if (choice.rows == NULL) goto done;
+    choice.taken = room(&held, choice.talk.count / BITS + 1, sizeof *choice.taken);
+    if (choice.taken == NULL) goto done;
     for (int channel = 0; channel < 3; channel++)
         if (take(&choice, &said[channel], channel < 2 ? near : 0) < 0) goto done;
-    qsort(choice.rows, (size_t)choice.count, sizeof(int64_t), by_number);
-    Py_ssize_t kept = 0;
-    for (Py_ssize_t at = 0; at < choice.count; at++)
-        if (!kept || choice.rows[kept - 1] != choice.rows[at]) choice.rows[kept++] = choice.rows[at];
-    choice.count = kept;
+    if (list_rows(&held, &choice) < 0) goto done;
+    Py_ssize_t kept = choice.count;
     float *scores = room(&held, 3 * kept, sizeof(float));
     if (scores == NULL) goto done;
     for (int channel = 0; channel < 3; channel++)
@@ -457,12 +472,13 @@ static PyObject *meet(PyObject *self, PyObject *args)
     Py_ssize_t wide = (words + FOUR - 1) / FOUR * FOUR;
     float *squares = room(&held, distinct, sizeof *squares), *alone = room(&held, distinct * wide, sizeof *alone);
     float *sum = room(&held, wide, sizeof *sum), *best = room(&held, wide, sizeof *best);
-    if (!squares || !alone || !sum || !best) goto done;
+    uint8_t *matters = room(&held, distinct, 1); /* whether a piece is like any word by itself */
+    if (!squares || !alone || !sum || !best || !matters) goto done;
     for (Py_ssize_t at = 0; at < distinct; at++) {
         squares[at] = product(vectors + at * width, vectors + at * width, width);
         float length = length_of(squares[at]);
         for (Py_ssize_t word = 0; word < words; word++)
-            alone[at * wide + word] = floored(dots[at * words + word], length);
+            matters[at] |= (alone[at * wide + word] = floored(dots[at * words + word], length)) > 0;
     }
     found = PyBytes_FromStringAndSize(NULL, texts * words * (Py_ssize_t)sizeof(float));
     if (found == NULL) goto done;
@@ -474,7 +490,7 @@ static PyObject *meet(PyObject *self, PyObject *args)
         if (lengths[text] < 0 || end > piece_count) { Py_CLEAR(found); refused("pieces that are not there"); goto done; }
         while (piece < end) {
             Py_ssize_t first = piece++;
-            const float *like = alone + places[first] * wide;
+            const float *like = matters[places[first]] ? alone + places[first] * wide : NULL;
             if (piece < end && !begins[places[piece]]) {
                 /* Pieces of one word are next to orthogonal: the length of their sum is a diagonal's. */
                 float square = squares[places[first]];
@@ -487,7 +503,7 @@ static PyObject *meet(PyObject *self, PyObject *args)
                 for (Py_ssize_t word = 0; word < words; word++) sum[word] = floored(sum[word], length);
                 like = sum;
             }
-            raise_to(best, like, wide);
+            if (like != NULL) raise_to(best, like, wide);
         }
         for (Py_ssize_t word = 0; word < words; word++) into[word] = best[word] > 1 ? 1 : best[word];
     }
@@ -727,10 +743,16 @@ static int group(Pool *pool)
     return 0;
 }
 
-static int by_size(const void *one, const void *two)
+/* Bring the greatest of some numbers to their front, the greatest first. */
+static void front(float *values, Py_ssize_t count, Py_ssize_t wanted)
 {
-    float first = *(const float *)one, second = *(const float *)two;
-    return (first < second) - (first > second);
+    for (Py_ssize_t place = 0; place < wanted; place++) {
+        Py_ssize_t most = place;
+        for (Py_ssize_t at = place + 1; at < count; at++) if (values[at] > values[most]) most = at;
+        float greatest = values[most];
+        values[most] = values[place];
+        values[place] = greatest;
+    }
 }
 
 /* For each candidate the mean of the best of its session. */
@@ -744,7 +766,7 @@ static float *best_of_session(Pool *pool, const float *values)
         Py_ssize_t first = pool->starts[at], size = pool->starts[at + 1] - first;
         Py_ssize_t counted = size < most ? size : most;
         for (Py_ssize_t one = 0; one < size; one++) some[one] = values[pool->order[first + one]];
-        qsort(some, (size_t)size, sizeof *some, by_size);
+        front(some, size, counted);
         float sum = 0;
         for (Py_ssize_t one = 0; one < counted; one++) sum += some[one];
         for (Py_ssize_t one = 0; one < size; one++) found[pool->order[first + one]] = sum / (float)counted;

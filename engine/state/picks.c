@@ -210,6 +210,21 @@ static int by_match(const void *one, const void *two)
     return first->passage < second->passage ? -1 : first->passage > second->passage;
 }
 
+/* They come best first, as an index gives them: then only equals have to be put in order. */
+static void put_in_order(Match *matches, Py_ssize_t count)
+{
+    for (Py_ssize_t at = 1; at < count; at++)
+        if (matches[at].score > matches[at - 1].score) {
+            qsort(matches, (size_t)count, sizeof *matches, by_match);
+            return;
+        }
+    for (Py_ssize_t first = 0, at = 1; at <= count; at++)
+        if (at == count || matches[at].score != matches[first].score) {
+            if (at - first > 1) qsort(matches + first, (size_t)(at - first), sizeof *matches, by_match);
+            first = at;
+        }
+}
+
 static int read_match(PyObject *found, PyObject *kind, PyObject *high, PyObject *low, Match *match)
 {
     if (!PyTuple_Check(found) || PyTuple_GET_SIZE(found) < 1) return refused("not a hit");
@@ -229,8 +244,14 @@ static PyObject *told(const Match *match, PyObject *names)
         raw[at] = (unsigned char)(match->high >> (56 - 8 * at));
         raw[8 + at] = (unsigned char)(match->low >> (56 - 8 * at));
     }
-    return Py_BuildValue("dOy#K", -match->score, PyTuple_GET_ITEM(names, match->layer), (char *)raw,
-                         (Py_ssize_t)RAW, match->passage);
+    PyObject *found = PyTuple_New(4);
+    if (found == NULL) return NULL;
+    PyTuple_SET_ITEM(found, 0, PyFloat_FromDouble(-match->score));
+    PyTuple_SET_ITEM(found, 1, Py_NewRef(PyTuple_GET_ITEM(names, match->layer)));
+    PyTuple_SET_ITEM(found, 2, PyBytes_FromStringAndSize((char *)raw, RAW));
+    PyTuple_SET_ITEM(found, 3, PyLong_FromUnsignedLongLong(match->passage));
+    if (PyErr_Occurred()) Py_CLEAR(found);
+    return found;
 }
 
 PyDoc_STRVAR(ordered_doc,
@@ -262,7 +283,7 @@ static PyObject *ordered(PyObject *self, PyObject *args)
         if (match->layer >= name_count) { refused("not a layer"); goto done; }
         match->rank = ranks[match->layer];
     }
-    qsort(matches, (size_t)count, sizeof *matches, by_match);
+    put_in_order(matches, count);
     found = PyList_New(count);
     for (Py_ssize_t at = 0; found && at < count; at++) {
         PyObject *one = told(&matches[at], names);
