@@ -190,7 +190,7 @@ def _goals(found: Found) -> list[Goal]:
         Goal("p50, 1 client", "≤ 1 ms", f"{alone:.2f} ms", alone <= 1),
         Goal("bulk of 50, 8 clients", "≥ 30,000 events/s", f"{bulk:,.0f}/s", bulk >= 30000),
         Goal(
-            # Where the goal was set, a disk took about that long (ADR 0046).
+            # Where the goal was set, a disk took about that long (ADR 0047).
             f"gain over one fsync a request, an fsync {MORE_MS:g} ms slower",
             "≥ 8×",
             _range(gains),
@@ -283,7 +283,7 @@ def _reading(found: Found) -> str:
         f"With one fsync a request a commit takes {lone_ms:.2f} ms, and group commit is worth "
         f"{_range(found.gains(64))} on this disk, {median(found.gains(16)):.1f}× at 16 clients; "
         f"sharing nothing but fsyncs could gain {most:.1f}× here. A disk that takes its time is "
-        "where it matters, and where its goal is (ADR 0046).\n"
+        "where it matters, and where its goal is (ADR 0047).\n"
         f"It reaches {share:.0f} % of what the same HTTP server does with nothing behind it."
     )
 

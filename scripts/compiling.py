@@ -144,11 +144,12 @@ def _build(folder: Path, extensions: list[Any]) -> None:
     objects = {one: f"{one}.o" for extension in extensions for one in extension.sources}
     flags = {one: extension for extension in extensions for one in extension.sources}
     done = 0
+    # Before there are threads: what it knows is read when it is first asked.
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for _ in pool.map(lambda one: _object(one, objects[one], flags[one], folder), objects):
             done += 1
             _say(f"compiling {done} of {len(objects)}")
-    suffix = sysconfig.get_config_var("EXT_SUFFIX")
     for extension in extensions:
         target = folder / (extension.name.replace(".", "/") + suffix)
         linker = sysconfig.get_config_var("LDSHARED").split()

@@ -81,6 +81,7 @@ NOT_VERBS: dict[str, str] = {
     "engine/jobs.py": "verbs begin and end jobs with it, and have asked",
     "engine/sources.py": "a job reads with it what its verb has asked for",
     "engine/reach.py": "finds the scopes of a view, and asks about each",
+    "engine/recall/begin.py": "plans a recall for a verb that has asked, and asks for the rest",
 }
 """Modules with public functions that begin `engine, caller` and are no verbs: path → why."""
 

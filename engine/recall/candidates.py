@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from engine.state.index import Block, Embedder, Layer, TextIndex, VectorIndex
+from engine.state.block import Block
+from engine.state.index import Embedder, Layer, TextIndex, VectorIndex
 
 if TYPE_CHECKING:
     from engine.recall import columns, native

@@ -1,22 +1,28 @@
 """What is known of each candidate?  Rows of blocks, side by side as the columns of a pool. Pure."""
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.recall.late import Words, importance, matches
-from engine.state.index import Block, Embedder, Layer, OpenedBlocks
+from engine.state.block import Block
+from engine.state.index import Embedder, Hit, Layer, OpenedBlocks
 from schemas import limits
 
 Rows = NDArray[np.int64]
-Scores = Mapping[int, float]
-"""Row of a block -> the score of a channel, best first."""
+Channel = tuple[Any, Any]
+"""What a channel said of rows of a block, best first and each once: int64[k] and float32[k], as
+anything that lends its bytes."""
+
+NOTHING: Final[Channel] = (array("q"), array("f"))
+"""A channel that said nothing."""
 
 SIDES: Final = (-2, -1, 1, 2)
 """Who counts as a neighbour: two before, one before, one after, two after."""
@@ -41,15 +47,19 @@ _LAG_ROWS: Final = 256
 _ROWS_AT_ONCE: Final = 1024
 
 
-@dataclass(frozen=True)
 class Place:
     """A block that is searched. `admitted` is bool[n], or None when every row may be found."""
 
-    layer: Layer
-    scope_no: int
-    block: Block
-    admitted: Any
-    opened: OpenedBlocks
+    __slots__ = ("admitted", "block", "layer", "opened", "scope_no")
+
+    def __init__(
+        self, layer: Layer, scope_no: int, block: Block, admitted: Any, opened: OpenedBlocks
+    ) -> None:
+        self.layer = layer
+        self.scope_no = scope_no
+        self.block = block
+        self.admitted = admitted
+        self.opened = opened
 
     def row_of(self, raw: bytes) -> int | None:
         """Where a document is, if it may be found."""
@@ -70,9 +80,9 @@ class Place:
 class Scored(NamedTuple):
     """What the channels said of the rows of a place, each best first."""
 
-    words: dict[int, float]
-    meaning: dict[int, float]
-    lent: dict[int, float]
+    words: Channel = NOTHING
+    meaning: Channel = NOTHING
+    lent: Channel = NOTHING
 
 
 @dataclass(frozen=True)
@@ -83,6 +93,19 @@ class Asked:
     words: Words
     expected: Words
     embedder: Embedder
+
+
+def found(hits: Sequence[Hit], places: Sequence[Place]) -> list[Channel]:
+    """What was said of documents, by where each lies: in the first place that has it."""
+    said: list[tuple[array[int], array[float]]] = [(array("q"), array("f")) for _ in places]
+    for less, layer, raw, _ in hits:
+        for place, (rows, scores) in zip(places, said, strict=True):
+            row = place.row_of(raw) if place.layer == layer else None
+            if row is not None:
+                rows.append(row)
+                scores.append(-less)
+                break
+    return list(said)
 
 
 def parts_of(places: Sequence[Place], scored: Sequence[Scored], near: int = 0) -> list["Part"]:
@@ -359,10 +382,9 @@ class Part:
     def scores(self, channel: str) -> NDArray[np.float32]:
         """A channel's score of each row; 0 where it said nothing."""
         found = np.zeros(len(self.rows), np.float32)
-        said: Scores = getattr(self._scored, channel)
-        if said:
-            rows = np.fromiter(said.keys(), np.int64, len(said))
-            found[np.searchsorted(self.rows, rows)] = np.fromiter(said.values(), np.float32)
+        rows, scores = getattr(self._scored, channel)
+        places = np.searchsorted(self.rows, np.frombuffer(rows, np.int64))
+        found[places] = np.frombuffer(scores, np.float32)
         return found
 
     def likeness(self, vector: Any) -> Any:
@@ -387,15 +409,13 @@ class Part:
 
 def _chosen(place: Place, scored: Scored, near: int) -> Rows:
     """Rows that a channel named, and the neighbours of the best of them, in order."""
-    named = {*scored.words, *scored.meaning, *scored.lent}
-    if near and named:
-        best = {*islice(scored.words, near), *islice(scored.meaning, near)}
-        beside = beside_of(place.block, np.array(sorted(best), np.int64)).near.ravel()
+    named = [np.frombuffer(rows, np.int64) for rows, _ in scored]
+    best = np.unique(np.concatenate([rows[:near] for rows in named[:2]]))
+    if len(best):
+        beside = beside_of(place.block, best).near.ravel()
         beside = beside[beside >= 0]
-        if place.admitted is not None:
-            beside = beside[place.admitted[beside]]
-        named.update(beside.tolist())
-    return np.array(sorted(named), np.int64)
+        named.append(beside if place.admitted is None else beside[place.admitted[beside]])
+    return np.unique(np.concatenate(named))
 
 
 def _likeness(parts: Sequence[Any], vector: Any) -> Any:

@@ -94,8 +94,7 @@ def _full(run: "Run", selection: Selection, told: Sequence[Shown]) -> dict[str, 
         },
         "models": {"embedder": run.pricing.name, "reranker": None},
         "scores": {
-            one.id: {name: round(part, 4) for name, part in (one.parts or {}).items()}
-            for one in told
+            one.id: {name: round(part, 4) for name, part in one.parts.items()} for one in told
         },
         "evictions": [
             {"id": offer.id, "layer": offer.layer, "tokens": offer.tokens, "score": offer.score}

@@ -12,7 +12,8 @@ from typing import Any, Final, Literal
 import msgspec
 import numpy as np
 
-from engine.state.index import Block, Layer
+from engine.state.block import Block
+from engine.state.index import Layer
 from schemas import limits
 from schemas.envelope import Message
 from schemas.errors import InvalidParameter

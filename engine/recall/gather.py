@@ -7,17 +7,29 @@ out as columns, with what was said just before and after.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
+import numpy as np
+
 from engine.recall.candidates import Candidates, Question, Reach, Sources, Window
-from engine.recall.columns import Asked, Place, Scored
+from engine.recall.columns import NOTHING, Asked, Channel, Place, Scored
 from engine.recall.late import Words, words_of
 from engine.recall.question import addressed, capitalised
-from engine.state.index import Block, Embedder, EmbedderUnavailable, Hit, Layer, Near
+from engine.state.block import Block
+from engine.state.index import (
+    Apart,
+    Embedder,
+    EmbedderUnavailable,
+    Hit,
+    Layer,
+    Near,
+    by_block,
+)
 
-_Hit = TypeVar("_Hit", Hit, Near)
+_Hit = TypeVar("_Hit", Hit, Apart)
 _WIDER: Final = 4
 _HITS_MAX: Final = 6400
 """A filter may leave out most hits: the search is made wider, up to this many."""
 
+_ROW_BYTES: Final = 8
 _LENDERS: Final = 20
 """Facts whose events are looked up: each costs a read."""
 
@@ -53,11 +65,11 @@ def gather(
         hits = search.ask(question, vector, ["events"])
         lent = search.lent(told)
         parts["events"] = search.parts(["events"], hits, lent, near=reach.neighbours)
-        counts = {"words": len(hits.words), "meaning": len(hits.meaning), "facts": len(lent)}
+        counts = {"words": len(hits.words), "meaning": _count(hits), "facts": len(lent)}
     if derived:
         parts["derived"] = search.parts(derived, told, {})
         counts["words"] += len(told.words)
-        counts["meaning"] += len(told.meaning)
+        counts["meaning"] += _count(told)
     pools = zip(parts, sources.arithmetic.pools_of(list(parts.values()), asked), strict=True)
     return Candidates(question=question, layers=layers, pools=dict(pools), hits=counts)
 
@@ -74,10 +86,14 @@ def _expected(sort: frozenset[str], embedder: Embedder) -> Words:
 
 
 class _Hits(NamedTuple):
-    """What the two channels said, best first."""
+    """What the two channels said: words best first, meaning block by block."""
 
     words: list[Hit]
     meaning: list[Near]
+
+
+def _count(hits: _Hits) -> int:
+    return sum(len(near.rows) // _ROW_BYTES for near in hits.meaning)
 
 
 class _Search:
@@ -168,9 +184,7 @@ class _Search:
             )
 
         words = self._wide_enough(by_words, self._reach.words, self._has_words)
-        if vector is None:
-            return _Hits(words, [])
-        return _Hits(words, self._wide_enough(by_meaning, self._reach.meaning, self._has_meaning))
+        return _Hits(words, [] if vector is None else self._meant(by_meaning))
 
     def _wide_enough(
         self, search: Callable[[int], list[_Hit]], wanted: int, may_be_found: Callable[[_Hit], bool]
@@ -188,10 +202,28 @@ class _Search:
             hits = search(limit)
 
     def _has_words(self, hit: Hit) -> bool:
-        return any(place.row_of(hit.raw) is not None for place in self.places(hit.layer))
+        _, layer, raw, _ = hit
+        return any(place.row_of(raw) is not None for place in self.places(layer))
 
-    def _has_meaning(self, near: Near) -> bool:
-        _, layer, _, scope_no, row = near
+    def _meant(self, search: Callable[[int], list[Near]]) -> list[Near]:
+        """The same by meaning; only where there is a filter are they looked at one by one."""
+        if self._window.admits is None:
+            return search(self._reach.meaning)
+
+        def one_by_one(limit: int) -> list[Apart]:
+            return sorted([one for near in search(limit) for one in self._apart(near)])
+
+        kept = self._wide_enough(one_by_one, self._reach.meaning, self._has_meaning)
+        return by_block(kept)
+
+    def _apart(self, near: Near) -> list[Apart]:
+        block = self._blocks.block(near.scope_no, near.layer)
+        assert block is not None, "something was found there"
+        layer, scope_no, raws = near.layer, near.scope_no, block.raws
+        return [(-score, layer, raws[row], scope_no, row) for row, score in near.pairs()]
+
+    def _has_meaning(self, one: Apart) -> bool:
+        _, layer, _, scope_no, row = one
         return any(p.scope_no == scope_no and p.may_show(row) for p in self.places(layer))
 
     def lent(self, told: _Hits) -> dict[bytes, float]:
@@ -199,13 +231,15 @@ class _Search:
 
         The event is what is served, so a fact adds to its score and never takes its place.
         """
-        words = [hit for hit in told.words if hit.layer == "facts"]
-        most = max((hit.score for hit in words), default=1.0)
-        strength = {hit.raw: hit.score / most for hit in words}
-        for less, layer, raw, _, _ in told.meaning:
-            if layer == "facts":
-                strength[raw] = strength.get(raw, 0.0) - less
-        best = sorted(strength, key=lambda raw: (-strength[raw], raw))[:_LENDERS]
+        words = [(raw, -less) for less, layer, raw, _ in told.words if layer == "facts"]
+        most = max([score for _, score in words], default=1.0)
+        strength = {raw: score / most for raw, score in words}
+        for near in told.meaning:
+            if near.layer == "facts":
+                for less, _, raw, _, _ in self._apart(near):
+                    strength[raw] = strength.get(raw, 0.0) - less
+        order = sorted([(-much, raw) for raw, much in strength.items()])
+        best = [raw for _, raw in order[:_LENDERS]]
         lent: dict[bytes, float] = {}
         for fact, events in self._sources.events_behind(self._tenant_no, "facts", best).items():
             for event in events:
@@ -219,29 +253,25 @@ class _Search:
     ) -> list[Any]:
         """The candidates of these layers, where they lie."""
         places = [place for layer in layers for place in self.places(layer)]
-        scored = [Scored({}, {}, {}) for _ in places]
-        meant = {
-            (place.layer, place.scope_no): (some.meaning, place.admitted)
-            for place, some in zip(places, scored, strict=True)
-        }
-        for less, layer, _, scope_no, row in hits.meaning:
-            found = meant.get((layer, scope_no))
-            if found is not None and row >= 0 and (found[1] is None or found[1][row]):
-                found[0][row] = -less
-        by_layer: dict[Layer, list[tuple[Place, Scored]]] = {layer: [] for layer in layers}
-        for place, some in zip(places, scored, strict=True):
-            by_layer[place.layer].append((place, some))
-        for hit in hits.words:
-            for place, some in by_layer.get(hit.layer, ()):
-                place_row = place.row_of(hit.raw)
-                if place_row is not None:
-                    some.words[place_row] = hit.score
-                    break
-        for raw, strength in lent.items():
-            for place, some in by_layer["events"]:
-                place_row = place.row_of(raw)
-                if place_row is not None:
-                    some.lent[place_row] = strength
-                    break
-        found_parts: list[Any] = self._sources.arithmetic.parts_of(places, scored, near)
+        meant = {(near.layer, near.scope_no): near for near in hits.meaning}
+        arithmetic = self._sources.arithmetic
+        words: list[Channel] = arithmetic.found(hits.words, places)
+        behind: list[Hit] = [(-strength, "events", raw, 0) for raw, strength in lent.items()]
+        told: list[Channel] = arithmetic.found(behind, places)
+        scored = [
+            Scored(words[at], _shown(meant.get((place.layer, place.scope_no)), place), told[at])
+            for at, place in enumerate(places)
+        ]
+        found_parts: list[Any] = arithmetic.parts_of(places, scored, near)
         return found_parts
+
+
+def _shown(near: Near | None, place: Place) -> Channel:
+    """What was found in a place by meaning, where it may be found."""
+    if near is None:
+        return NOTHING
+    if place.admitted is None:
+        return near.rows, near.scores
+    rows, scores = np.frombuffer(near.rows, np.int64), np.frombuffer(near.scores, np.float32)
+    keep = place.admitted[rows]
+    return rows[keep], scores[keep]

@@ -121,13 +121,88 @@ static int talk_of(Held *held, PyObject *session, PyObject *role, PyObject *obse
     return roles == talk->count && moments == talk->count ? 0 : refused("columns of two lengths");
 }
 
-/* ── choosing ───────────────────────────────────────────────────────────────────────────────── */
+/* ── finding rows ───────────────────────────────────────────────────────────────────────────── */
 
-static int by_number(const void *one, const void *two)
+/* A block that is searched, and the rows of it that were named. */
+typedef struct {
+    PyObject *layer, *rows; /* borrowed */
+    Py_ssize_t count, named;
+    const uint8_t *admitted;
+    int64_t *places;
+    float *scores;
+} Ground;
+
+static int read_ground(Held *held, PyObject *given, Py_ssize_t most, Ground *ground)
 {
-    int64_t first = *(const int64_t *)one, second = *(const int64_t *)two;
-    return (first > second) - (first < second);
+    PyObject *admitted;
+    Py_ssize_t flags;
+    if (!PyArg_ParseTuple(given, "UO!nO", &ground->layer, &PyDict_Type, &ground->rows, &ground->count, &admitted))
+        return -1;
+    ground->places = room(held, most, sizeof *ground->places);
+    ground->scores = room(held, most, sizeof *ground->scores);
+    if (!ground->places || !ground->scores) return -1;
+    if (admitted == Py_None) return 0;
+    if ((ground->admitted = items(held, admitted, 1, &flags)) == NULL) return -1;
+    return flags == ground->count ? 0 : refused("columns of two lengths");
 }
+
+/* Where a document lies, if it may be found there; -1 when it may not, -2 with an error set. */
+static int64_t row_in(const Ground *ground, PyObject *raw)
+{
+    PyObject *found = PyDict_GetItemWithError(ground->rows, raw);
+    if (found == NULL) return PyErr_Occurred() ? -2 : -1;
+    int64_t row = PyLong_AsLongLong(found);
+    if (row == -1 && PyErr_Occurred()) return -2;
+    /* The table may know rows that joined later. */
+    if (row < 0 || row >= ground->count || (ground->admitted && !ground->admitted[row])) return -1;
+    return row;
+}
+
+PyDoc_STRVAR(found_doc,
+"found(hits, places)\n\n"
+"What was said of documents, by where each lies first: for each of places of (layer, rows by id, how\n"
+"many rows, which are admitted or None) the rows and their scores, int64[k] and float32[k] as bytes.");
+
+static PyObject *found(PyObject *self, PyObject *args)
+{
+    PyObject *hits, *given, *said = NULL;
+    Held held = {0};
+    if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &hits, &PyList_Type, &given)) return NULL;
+    Py_ssize_t hit_count = PyList_GET_SIZE(hits), count = PyList_GET_SIZE(given);
+    Ground *grounds = room(&held, count, sizeof *grounds);
+    if (grounds == NULL) goto done;
+    for (Py_ssize_t at = 0; at < count; at++)
+        if (read_ground(&held, PyList_GET_ITEM(given, at), hit_count, &grounds[at]) < 0) goto done;
+    for (Py_ssize_t at = 0; at < hit_count; at++) {
+        PyObject *hit = PyList_GET_ITEM(hits, at);
+        if (!PyTuple_Check(hit) || PyTuple_GET_SIZE(hit) < 3) { refused("not a hit"); goto done; }
+        PyObject *layer = PyTuple_GET_ITEM(hit, 1), *raw = PyTuple_GET_ITEM(hit, 2);
+        double less = PyFloat_AsDouble(PyTuple_GET_ITEM(hit, 0));
+        if (!PyUnicode_Check(layer)) refused("not a hit");
+        if (PyErr_Occurred()) goto done;
+        for (Py_ssize_t place = 0; place < count; place++) {
+            Ground *ground = &grounds[place];
+            if (ground->layer != layer && PyUnicode_Compare(ground->layer, layer)) continue;
+            int64_t row = row_in(ground, raw);
+            if (row == -2) goto done;
+            if (row < 0) continue;
+            ground->places[ground->named] = row;
+            ground->scores[ground->named++] = (float)-less;
+            break;
+        }
+    }
+    said = PyList_New(count);
+    for (Py_ssize_t at = 0; said && at < count; at++) {
+        PyObject *pair = Py_BuildValue("y#y#", (char *)grounds[at].places, grounds[at].named * (Py_ssize_t)sizeof(int64_t),
+                                       (char *)grounds[at].scores, grounds[at].named * (Py_ssize_t)sizeof(float));
+        if (pair == NULL) Py_CLEAR(said); else PyList_SET_ITEM(said, at, pair);
+    }
+done:
+    let_go(&held);
+    return said;
+}
+
+/* ── choosing ───────────────────────────────────────────────────────────────────────────────── */
 
 /* Where a row stands among rows in order; -1 when it does not. */
 static Py_ssize_t place_of(const int64_t *rows, Py_ssize_t count, int64_t row)
@@ -140,60 +215,91 @@ static Py_ssize_t place_of(const int64_t *rows, Py_ssize_t count, int64_t row)
     return low < count && rows[low] == row ? low : -1;
 }
 
+/* A bit a row says what was taken: so rows come in order, and each once. */
 typedef struct {
     Talk talk;
     const uint8_t *admitted;
+    uint64_t *taken;
     int64_t *rows;
     Py_ssize_t count;
 } Choice;
 
-/* Take the rows that a channel named, and the neighbours of its best. */
-static int take(Choice *choice, PyObject *said, Py_ssize_t near)
+enum { BITS = 64 };
+
+static void take_row(Choice *choice, int64_t row)
 {
-    PyObject *key, *value;
-    Py_ssize_t at = 0, place = 0;
-    while (PyDict_Next(said, &at, &key, &value)) {
-        int64_t row = PyLong_AsLongLong(key);
-        if (row == -1 && PyErr_Occurred()) return -1;
+    uint64_t bit = (uint64_t)1 << (row % BITS), *word = &choice->taken[row / BITS];
+    choice->count += !(*word & bit);
+    *word |= bit;
+}
+
+static int list_rows(Held *held, Choice *choice)
+{
+    Py_ssize_t at = 0;
+    choice->rows = room(held, choice->count, sizeof *choice->rows);
+    if (choice->rows == NULL) return -1;
+    for (Py_ssize_t place = 0; place <= choice->talk.count / BITS; place++)
+        for (uint64_t word = choice->taken[place], bit = 0; word; word >>= 1, bit++)
+            if (word & 1) choice->rows[at++] = (int64_t)(place * BITS + (Py_ssize_t)bit);
+    return 0;
+}
+
+/* What a channel said: rows, the best first, and their scores. */
+typedef struct {
+    Py_ssize_t count;
+    const int64_t *rows;
+    const float *scores;
+} Channel;
+
+static int read_channel(Held *held, PyObject *rows, PyObject *scores, Channel *channel)
+{
+    Py_ssize_t count;
+    if ((channel->rows = items(held, rows, 8, &channel->count)) == NULL) return -1;
+    if ((channel->scores = items(held, scores, 4, &count)) == NULL) return -1;
+    return count == channel->count ? 0 : refused("columns of two lengths");
+}
+
+/* Take the rows that a channel named, and the neighbours of its best. */
+static int take(Choice *choice, const Channel *said, Py_ssize_t near)
+{
+    for (Py_ssize_t at = 0; at < said->count; at++) {
+        int64_t row = said->rows[at];
         if (row < 0 || row >= choice->talk.count) return refused("a row that is not there");
-        choice->rows[choice->count++] = row;
-        if (place++ >= near) continue;
+        take_row(choice, row);
+        if (at >= near) continue;
         int64_t beside[SIDES];
         neighbours(&choice->talk, row, beside);
         for (int side = 0; side < SIDES; side++)
             if (beside[side] >= 0 && (!choice->admitted || choice->admitted[beside[side]]))
-                choice->rows[choice->count++] = beside[side];
+                take_row(choice, beside[side]);
     }
     return 0;
 }
 
-static int score(const Choice *choice, PyObject *said, float *scores)
+static void score(const Choice *choice, const Channel *said, float *scores)
 {
-    PyObject *key, *value;
-    Py_ssize_t at = 0;
-    while (PyDict_Next(said, &at, &key, &value)) {
-        Py_ssize_t place = place_of(choice->rows, choice->count, PyLong_AsLongLong(key));
-        double found = PyFloat_AsDouble(value);
-        if (found == -1.0 && PyErr_Occurred()) return -1;
-        if (place >= 0) scores[place] = (float)found;
-    }
-    return 0;
+    for (Py_ssize_t at = 0; at < said->count; at++)
+        scores[place_of(choice->rows, choice->count, said->rows[at])] = said->scores[at];
 }
 
 PyDoc_STRVAR(choose_doc,
 "choose(words, meaning, lent, near, session, role, observed, admitted)\n\n"
 "Rows that a channel named and the neighbours of the best of words and meaning, in order, and what\n"
-"the three channels said of each: int64[n] and float32[3, n], as bytes.");
+"the three channels said of each: int64[n] and float32[3, n], as bytes. A channel is its rows, the\n"
+"best first, and their scores: int64[k] and float32[k].");
 
 static PyObject *choose(PyObject *self, PyObject *args)
 {
-    PyObject *said[3], *session, *role, *observed, *admitted, *found = NULL;
-    Py_ssize_t near, most = 0;
+    PyObject *given[6], *session, *role, *observed, *admitted, *found = NULL;
+    Py_ssize_t near;
     Held held = {0};
     Choice choice = {0};
-    if (!PyArg_ParseTuple(args, "O!O!O!nOOOO", &PyDict_Type, &said[0], &PyDict_Type, &said[1],
-                          &PyDict_Type, &said[2], &near, &session, &role, &observed, &admitted))
+    Channel said[3];
+    if (!PyArg_ParseTuple(args, "(OO)(OO)(OO)nOOOO", &given[0], &given[1], &given[2], &given[3], &given[4],
+                          &given[5], &near, &session, &role, &observed, &admitted))
         return NULL;
+    for (int channel = 0; channel < 3; channel++)
+        if (read_channel(&held, given[2 * channel], given[2 * channel + 1], &said[channel]) < 0) goto done;
     if (talk_of(&held, session, role, observed, &choice.talk) < 0) goto done;
     if (admitted != Py_None) {
         Py_ssize_t flags;
@@ -201,20 +307,16 @@ static PyObject *choose(PyObject *self, PyObject *args)
         if (choice.admitted == NULL) goto done;
         if (flags != choice.talk.count) { refused("columns of two lengths"); goto done; }
     }
-    for (int channel = 0; channel < 3; channel++) most += PyDict_GET_SIZE(said[channel]);
-    choice.rows = room(&held, most + 2 * near * SIDES, sizeof(int64_t));
-    if (choice.rows == NULL) goto done;
+    choice.taken = room(&held, choice.talk.count / BITS + 1, sizeof *choice.taken);
+    if (choice.taken == NULL) goto done;
     for (int channel = 0; channel < 3; channel++)
-        if (take(&choice, said[channel], channel < 2 ? near : 0) < 0) goto done;
-    qsort(choice.rows, (size_t)choice.count, sizeof(int64_t), by_number);
-    Py_ssize_t kept = 0;
-    for (Py_ssize_t at = 0; at < choice.count; at++)
-        if (!kept || choice.rows[kept - 1] != choice.rows[at]) choice.rows[kept++] = choice.rows[at];
-    choice.count = kept;
+        if (take(&choice, &said[channel], channel < 2 ? near : 0) < 0) goto done;
+    if (list_rows(&held, &choice) < 0) goto done;
+    Py_ssize_t kept = choice.count;
     float *scores = room(&held, 3 * kept, sizeof(float));
     if (scores == NULL) goto done;
     for (int channel = 0; channel < 3; channel++)
-        if (score(&choice, said[channel], scores + channel * kept) < 0) goto done;
+        score(&choice, &said[channel], scores + channel * kept);
     found = Py_BuildValue("y#y#", (char *)choice.rows, kept * (Py_ssize_t)sizeof(int64_t),
                           (char *)scores, 3 * kept * (Py_ssize_t)sizeof(float));
 done:
@@ -223,6 +325,37 @@ done:
 }
 
 /* ── words ──────────────────────────────────────────────────────────────────────────────────── */
+
+/* The distinct pieces by hashing: a table as long as the vocabulary would push out of the cache
+   whatever else a recall needs. */
+typedef struct {
+    int32_t *slots; /* the number of a piece and one, or 0 */
+    int32_t *named;
+    Py_ssize_t mask, count;
+} Vocabulary;
+
+static int vocabulary(Held *held, Py_ssize_t most, Vocabulary *found)
+{
+    Py_ssize_t size = 64;
+    while (size < 2 * most) size *= 2;
+    found->mask = size - 1;
+    found->slots = room(held, size, sizeof *found->slots);
+    found->named = room(held, most, sizeof *found->named);
+    return found->slots && found->named ? 0 : -1;
+}
+
+/* Which of the distinct pieces this is; it may be the first of its kind. */
+static int32_t number_of(Vocabulary *known, int32_t piece)
+{
+    Py_ssize_t at = (Py_ssize_t)((uint32_t)piece * 2654435761u >> 8) & known->mask;
+    while (known->slots[at]) {
+        if (known->named[known->slots[at] - 1] == piece) return known->slots[at] - 1;
+        at = (at + 1) & known->mask;
+    }
+    known->named[known->count] = piece;
+    known->slots[at] = (int32_t)++known->count;
+    return known->slots[at] - 1;
+}
 
 PyDoc_STRVAR(pieces_doc,
 "pieces(parts)\n\n"
@@ -234,7 +367,8 @@ static PyObject *pieces(PyObject *self, PyObject *parts)
     PyObject *found = NULL;
     Held held = {0};
     Py_ssize_t count = PyList_Check(parts) ? PyList_GET_SIZE(parts) : -1;
-    Py_ssize_t texts = 0, all = 0, distinct = 0, largest = -1;
+    Py_ssize_t texts = 0, all = 0;
+    Vocabulary known = {0};
     if (count < 0) { refused("not a list"); return NULL; }
     const int64_t **rows = room(&held, count, sizeof *rows), **starts = room(&held, count, sizeof *starts);
     const int32_t **tokens = room(&held, count, sizeof *tokens);
@@ -252,33 +386,24 @@ static PyObject *pieces(PyObject *self, PyObject *parts)
             if (row < 0 || row + 1 >= bounds) { refused("a row that is not there"); goto done; }
             int64_t first = starts[part][row], last = starts[part][row + 1];
             if (first < 0 || last < first || last > there) { refused("pieces that are not there"); goto done; }
-            for (int64_t one = first; one < last; one++) {
-                if (tokens[part][one] < 0) { refused("not a piece"); goto done; }
-                if (tokens[part][one] > largest) largest = tokens[part][one];
-            }
             all += last - first;
         }
         texts += sizes[part];
     }
-    int32_t *known = room(&held, largest + 1, sizeof *known); /* its number and one, or 0 */
-    int32_t *named = room(&held, all, sizeof *named), *places = room(&held, all, sizeof *places);
+    int32_t *places = room(&held, all, sizeof *places);
     int64_t *lengths = room(&held, texts, sizeof *lengths);
-    if (!known || !named || !places || !lengths) goto done;
+    if (!places || !lengths || vocabulary(&held, all, &known) < 0) goto done;
     Py_ssize_t text = 0, piece = 0;
     for (Py_ssize_t part = 0; part < count; part++)
         for (Py_ssize_t at = 0; at < sizes[part]; at++) {
             int64_t row = rows[part][at], first = starts[part][row], last = starts[part][row + 1];
             lengths[text++] = last - first;
             for (int64_t one = first; one < last; one++) {
-                int32_t token = tokens[part][one];
-                if (!known[token]) {
-                    named[distinct] = token;
-                    known[token] = (int32_t)++distinct;
-                }
-                places[piece++] = known[token] - 1;
+                if (tokens[part][one] < 0) { refused("not a piece"); goto done; }
+                places[piece++] = number_of(&known, tokens[part][one]);
             }
         }
-    found = Py_BuildValue("y#y#y#", (char *)named, distinct * (Py_ssize_t)sizeof *named,
+    found = Py_BuildValue("y#y#y#", (char *)known.named, known.count * (Py_ssize_t)sizeof *known.named,
                           (char *)places, all * (Py_ssize_t)sizeof *places,
                           (char *)lengths, texts * (Py_ssize_t)sizeof *lengths);
 done:
@@ -289,6 +414,10 @@ done:
 /* Sums side by side, as many on every machine: the same numbers everywhere. */
 enum { LANES = 16 };
 
+/* Twice as wide where the processor is: the lanes stay the same, and so do the numbers. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+__attribute__((target_clones("avx2", "default")))
+#endif
 static float product(const float *one, const float *two, Py_ssize_t size)
 {
     float sums[LANES] = {0};
@@ -308,6 +437,15 @@ static inline float floored(float dot, float length)
 }
 
 static inline float length_of(float square) { return sqrtf(square > NOTHING ? square : NOTHING); }
+
+enum { FOUR = 4 };
+
+/* The greater of two, place by place; so many places are a multiple of four. */
+static inline void raise_to(float *restrict best, const float *restrict like, Py_ssize_t count)
+{
+    for (Py_ssize_t at = 0; at < count; at += FOUR)
+        for (Py_ssize_t lane = at; lane < at + FOUR; lane++) best[lane] = like[lane] > best[lane] ? like[lane] : best[lane];
+}
 
 PyDoc_STRVAR(meet_doc,
 "meet(dots, vectors, begins, places, lengths)\n\n"
@@ -330,26 +468,29 @@ static PyObject *meet(PyObject *self, PyObject *args)
     Py_ssize_t words = dot_count / distinct, width = number_count / distinct;
     for (Py_ssize_t at = 0; at < piece_count; at++)
         if (places[at] < 0 || places[at] >= distinct) { refused("not a piece"); goto done; }
-    float *squares = room(&held, distinct, sizeof *squares), *alone = room(&held, dot_count, sizeof *alone);
-    float *sum = room(&held, words, sizeof *sum);
-    if (!squares || !alone || !sum) goto done;
+    /* Words are taken four at a time; what is added to make them so many is 0 throughout. */
+    Py_ssize_t wide = (words + FOUR - 1) / FOUR * FOUR;
+    float *squares = room(&held, distinct, sizeof *squares), *alone = room(&held, distinct * wide, sizeof *alone);
+    float *sum = room(&held, wide, sizeof *sum), *best = room(&held, wide, sizeof *best);
+    uint8_t *matters = room(&held, distinct, 1); /* whether a piece is like any word by itself */
+    if (!squares || !alone || !sum || !best || !matters) goto done;
     for (Py_ssize_t at = 0; at < distinct; at++) {
         squares[at] = product(vectors + at * width, vectors + at * width, width);
         float length = length_of(squares[at]);
         for (Py_ssize_t word = 0; word < words; word++)
-            alone[at * words + word] = floored(dots[at * words + word], length);
+            matters[at] |= (alone[at * wide + word] = floored(dots[at * words + word], length)) > 0;
     }
     found = PyBytes_FromStringAndSize(NULL, texts * words * (Py_ssize_t)sizeof(float));
     if (found == NULL) goto done;
-    float *best = (float *)PyBytes_AS_STRING(found);
-    memset(best, 0, (size_t)(texts * words) * sizeof(float));
+    float *into = (float *)PyBytes_AS_STRING(found);
     Py_ssize_t piece = 0;
-    for (Py_ssize_t text = 0; text < texts; text++, best += words) {
+    for (Py_ssize_t text = 0; text < texts; text++, into += words) {
         Py_ssize_t end = piece + lengths[text];
+        memset(best, 0, (size_t)wide * sizeof *best);
         if (lengths[text] < 0 || end > piece_count) { Py_CLEAR(found); refused("pieces that are not there"); goto done; }
         while (piece < end) {
             Py_ssize_t first = piece++;
-            const float *like = alone + places[first] * words;
+            const float *like = matters[places[first]] ? alone + places[first] * wide : NULL;
             if (piece < end && !begins[places[piece]]) {
                 /* Pieces of one word are next to orthogonal: the length of their sum is a diagonal's. */
                 float square = squares[places[first]];
@@ -362,10 +503,9 @@ static PyObject *meet(PyObject *self, PyObject *args)
                 for (Py_ssize_t word = 0; word < words; word++) sum[word] = floored(sum[word], length);
                 like = sum;
             }
-            for (Py_ssize_t word = 0; word < words; word++)
-                if (like[word] > best[word]) best[word] = like[word];
+            if (like != NULL) raise_to(best, like, wide);
         }
-        for (Py_ssize_t word = 0; word < words; word++) if (best[word] > 1) best[word] = 1;
+        for (Py_ssize_t word = 0; word < words; word++) into[word] = best[word] > 1 ? 1 : best[word];
     }
 done:
     let_go(&held);
@@ -603,10 +743,16 @@ static int group(Pool *pool)
     return 0;
 }
 
-static int by_size(const void *one, const void *two)
+/* Bring the greatest of some numbers to their front, the greatest first. */
+static void front(float *values, Py_ssize_t count, Py_ssize_t wanted)
 {
-    float first = *(const float *)one, second = *(const float *)two;
-    return (first < second) - (first > second);
+    for (Py_ssize_t place = 0; place < wanted; place++) {
+        Py_ssize_t most = place;
+        for (Py_ssize_t at = place + 1; at < count; at++) if (values[at] > values[most]) most = at;
+        float greatest = values[most];
+        values[most] = values[place];
+        values[place] = greatest;
+    }
 }
 
 /* For each candidate the mean of the best of its session. */
@@ -620,7 +766,7 @@ static float *best_of_session(Pool *pool, const float *values)
         Py_ssize_t first = pool->starts[at], size = pool->starts[at + 1] - first;
         Py_ssize_t counted = size < most ? size : most;
         for (Py_ssize_t one = 0; one < size; one++) some[one] = values[pool->order[first + one]];
-        qsort(some, (size_t)size, sizeof *some, by_size);
+        front(some, size, counted);
         float sum = 0;
         for (Py_ssize_t one = 0; one < counted; one++) sum += some[one];
         for (Py_ssize_t one = 0; one < size; one++) found[pool->order[first + one]] = sum / (float)counted;
@@ -1102,6 +1248,7 @@ done:
 }
 
 static PyMethodDef methods[] = {
+    {"found", found, METH_VARARGS, found_doc},
     {"choose", choose, METH_VARARGS, choose_doc},
     {"pieces", pieces, METH_O, pieces_doc},
     {"meet", meet, METH_VARARGS, meet_doc},

@@ -2,10 +2,15 @@
 
 from typing import Any
 
+def found(
+    hits: list[tuple[float, str, bytes, int]],
+    places: list[tuple[str, dict[bytes, int], int, Any]],
+    /,
+) -> list[tuple[bytes, bytes]]: ...
 def choose(
-    words: dict[int, float],
-    meaning: dict[int, float],
-    lent: dict[int, float],
+    words: tuple[Any, Any],
+    meaning: tuple[Any, Any],
+    lent: tuple[Any, Any],
     near: int,
     session: Any,
     role: Any,

@@ -52,7 +52,7 @@ def words_of(terms: Sequence[str], embedder: Embedder) -> Words:
         return Words(pieces, np.empty(0, np.int64), np.empty((0, 1), np.float32))
     starts = np.flatnonzero(embedder.begins_word(pieces))
     vectors = np.add.reduceat(embedder.token_vectors(pieces), starts, axis=0)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    lengths = np.sqrt(np.add.reduce(vectors * vectors, axis=1, keepdims=True))
     return Words(pieces, starts, vectors / np.maximum(lengths, 1e-9))
 
 

@@ -19,7 +19,8 @@ from engine.recall.render import Thing
 from engine.recall.shapes import UNMARKED, Found, Marks, Ranked, Shown
 from engine.recall.sheet import LAYER_OF, Sheet, marks_when, raw_event, rests_on, sheet_of
 from engine.recall.temporal import sees_event
-from engine.state.index import Block, Layer
+from engine.state.block import Block
+from engine.state.index import Layer
 from engine.state.names import SCOPE
 from projectors.derives.rows import DerivesRow
 from schemas.caller import Caller
@@ -81,6 +82,7 @@ class Loader:
         self._glanced = () if self._without or plan.is_past else open_blocks
         self._records: dict[bytes, Record | None] = {}
         self._readable: dict[str, bool] = {}
+        self._latest: dict[bytes, Record | None] = {}
         self.looked = 0
 
     # ── candidates ───────────────────────────────────────────────────────────────────────────
@@ -95,7 +97,12 @@ class Loader:
             part = ranked[start : start + (missing if start == 0 else max(missing, _SPARE))]
             start += len(part)
             self.looked += len(part)
-            for one, thing in zip(part, self._things(layer, part), strict=True):
+            things = self._things(layer, part)
+            if layer == "events":
+                # The first fact of an event mostly holds, and then no other is looked at.
+                firsts = [sheet_of(one).facts[:1] for one in things if one is not None]
+                self._look_up("facts", [raw for some in firsts for raw in some])
+            for one, thing in zip(part, things, strict=True):
                 if thing is None or not (filters.condition is None or admits(filters, thing)):
                     continue
                 sheet = sheet_of(thing)
@@ -156,6 +163,18 @@ class Loader:
             known.update(zip(missing, found, strict=True))
         return [known[raw] for raw in raws]
 
+    def _look_up(self, table: Layer, raws: Sequence[bytes]) -> None:
+        """Records that are asked for next, as they are known last: all at once."""
+        missing = [raw for raw in dict.fromkeys(raws) if raw not in self._latest]
+        found = records.get_latest_of(self._engine, self._tenant_no, table, missing)
+        self._latest.update(zip(missing, found, strict=True))
+
+    def _last(self, table: Layer, raw: bytes) -> Record | None:
+        """A record as it is known last; each is looked up once."""
+        if raw not in self._latest:
+            self._look_up(table, [raw])
+        return self._latest[raw]
+
     # ── marks ────────────────────────────────────────────────────────────────────────────────
 
     def _marks_of(self, thing: Thing, sheet: Sheet) -> Marks:
@@ -197,7 +216,7 @@ class Loader:
 
     def _known(self, raw: bytes) -> Fact | None:
         """A fact as it was known then, whether or not it still held."""
-        latest = records.get_latest(self._engine, self._tenant_no, "facts", raw)
+        latest = self._last("facts", raw)
         if latest is None or latest.recorded_from <= self._plan.window.known_at:
             return latest if isinstance(latest, Fact) else None
         versions = records.get_versions(self._engine, self._tenant_no, "facts", raw)
@@ -259,7 +278,7 @@ class Loader:
         """A record that another cites: as known then, even if it no longer held."""
         if table is None or raw is None:
             return None
-        latest, window = records.get_latest(self._engine, self._tenant_no, table, raw), self._window
+        latest, window = self._last(table, raw), self._window
         if (
             latest is None
             or latest.recorded_from > window.known_at
@@ -277,6 +296,13 @@ class Loader:
         """
         graph: dict[str, list[str]] = {}
         withheld: dict[str, int] = {}
+        named: dict[Layer, list[bytes]] = {}
+        for one in told:
+            for _, table, raw in one.sheet.ways:
+                if table is not None and raw is not None:
+                    named.setdefault(table, []).append(raw)
+        for table, raws in named.items():
+            self._look_up(table, raws)
         for one in told:
             if one.layer != "events" and one.id not in graph:
                 self._cite(one.id, one.sheet, graph, withheld, 0)
@@ -335,7 +361,14 @@ class Loader:
 
     def _are_open(self, events: frozenset[bytes]) -> bool:
         """Whether all of these can be read, as far as that is told at a glance."""
-        return any(block.rows.keys() >= events for block in self._glanced)
+        for block in self._glanced:
+            rows = block.rows
+            for raw in events:
+                if raw not in rows:
+                    break
+            else:
+                return True
+        return False
 
     def _reads(self, event_id: str) -> bool:
         """Whether an event can be read; each is looked up once."""
@@ -368,12 +401,8 @@ def events_behind(
     engine: "Engine", tenant_no: int, layer: Layer, raws: Sequence[bytes]
 ) -> dict[bytes, Sequence[bytes]]:
     """The events that records rest on, as they are known now: what a hit on them speaks for."""
-    found: dict[bytes, Sequence[bytes]] = {}
-    for raw in raws:
-        record = records.get_latest(engine, tenant_no, layer, raw)
-        if record is not None:
-            found[raw] = _behind(engine, tenant_no, record)
-    return found
+    latest = zip(raws, records.get_latest_of(engine, tenant_no, layer, raws), strict=True)
+    return {raw: _behind(engine, tenant_no, one) for raw, one in latest if one is not None}
 
 
 def _behind(engine: "Engine", tenant_no: int, record: Record) -> Sequence[bytes]:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from engine.recall import columns
-from engine.recall.columns import SAMPLE_ROWS, Asked, Place, Scored
+from engine.recall import columns, shapes
+from engine.recall.columns import SAMPLE_ROWS, Asked, Channel, Place, Scored
 from engine.recall.question import MACHINES
 from engine.recall.shapes import Ranked
-from engine.state.index import LAYERS, Block, Layer
+from engine.state.block import Block
+from engine.state.index import LAYERS, Hit, Layer
 
 if TYPE_CHECKING:
     from engine.recall.candidates import Question
@@ -49,7 +50,7 @@ _FEATURES: Final = (
 class Part:
     """The chosen rows of one block, and what the channels said of them."""
 
-    __slots__ = ("block", "count", "numbers", "place", "rows", "scores")
+    __slots__ = ("_offsets", "block", "count", "numbers", "place", "rows", "scores")
 
     def __init__(self, kernel: Any, place: Place, scored: Scored, near: int) -> None:
         block = self.block = place.block
@@ -59,6 +60,12 @@ class Part:
         )
         self.numbers = memoryview(self.rows).cast("q")
         self.count = len(self.numbers)
+        self._offsets = memoryview(block.offsets)
+
+    def offset(self, row: int) -> int:
+        """Where a row stands in the log."""
+        found: int = self._offsets[row]
+        return found
 
 
 class Native:
@@ -66,6 +73,15 @@ class Native:
 
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
+
+    def found(self, hits: list[Hit], places: Sequence[Place]) -> list[Channel]:
+        """What was said of documents, by where each lies: in the first place that has it."""
+        given = [
+            (place.layer, place.block.rows, len(place.block.raws), place.admitted)
+            for place in places
+        ]
+        said: list[Channel] = self._kernel.found(hits, given)
+        return said
 
     def parts_of(
         self, places: Sequence[Place], scored: Sequence[Scored], near: int = 0
@@ -185,7 +201,7 @@ def _persons(parts: Sequence[Part]) -> list[Any]:
 # ── ranking ──────────────────────────────────────────────────────────────────────────────────
 
 
-class Ranking:
+class Ranking(shapes.Ranking):
     """A pool in its order."""
 
     def __init__(
@@ -226,22 +242,31 @@ class Ranking:
 
     def items(self, layer: Layer, places: Sequence[int]) -> list[Ranked]:
         """Some of them, put together."""
-        found = []
+        found, twins = [], self._twins
         for place in places:
             part, row = self._at(place)
-            block = part.block
-            found.append(
-                Ranked(
-                    layer,
-                    block.raws[row],
-                    int(block.offsets[row]),
-                    self._scores[place],
-                    _Added(self._features, place),
-                    block.vectors[row],
-                    tuple(map(self._raw, self._twins.get(place, ()))),
-                )
+            score: float = self._scores[place]
+            one = Ranked(
+                layer, part.block.raws[row], part.offset(row), score, ranking=self, place=place
             )
+            if place in twins:
+                one.duplicates = tuple([self._raw(other) for other in twins[place]])
+            found.append(one)
         return found
+
+    def parts(self, place: int) -> Mapping[str, float]:
+        """What each feature added to a candidate."""
+        columns = zip(_FEATURES, self._features, strict=True)
+        return {
+            name: memoryview(column).cast("f")[place]
+            for name, column in columns
+            if column is not None
+        }
+
+    def vector(self, place: int) -> Any:
+        """float32[d], unit length."""
+        part, row = self._at(place)
+        return part.block.vectors[row]
 
     def _at(self, place: int) -> tuple[Part, int]:
         """Which part has a candidate, and its row there."""
@@ -286,26 +311,3 @@ def _numbers(weights: "Weights", constants: tuple[float, ...]) -> "array[float]"
     for value in (*astuple(weights), *constants):
         found.extend(value if isinstance(value, tuple) else (value,))
     return found
-
-
-class _Added(Mapping[str, float]):
-    """What each feature added to one candidate; few are ever asked."""
-
-    __slots__ = ("_columns", "_place")
-
-    def __init__(self, columns: Sequence[bytes | None], place: int) -> None:
-        self._columns = columns
-        self._place = place
-
-    def __getitem__(self, name: str) -> float:
-        column = self._columns[_FEATURES.index(name)]
-        if column is None:
-            raise KeyError(name)
-        return memoryview(column).cast("f")[self._place]
-
-    def __iter__(self) -> Any:
-        pairs = zip(_FEATURES, self._columns, strict=True)
-        return (name for name, column in pairs if column is not None)
-
-    def __len__(self) -> int:
-        return sum(column is not None for column in self._columns)

@@ -4,7 +4,6 @@ Pure: the same plan, items and fence word give the same pack, byte for byte.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
 from typing import Any, Final, Literal
 
 import msgspec
@@ -23,7 +22,7 @@ from engine.state.index import Embedder
 from schemas import limits
 from schemas.ids import parse_id
 from schemas.layers import Episode, Event, Fact
-from schemas.pack import Citation, Evidence, Item, LayerName, Layers
+from schemas.pack import Item, LayerName, Layers
 
 Singular = Literal["event", "episode", "fact", "belief", "understanding"]
 
@@ -54,7 +53,6 @@ _SOURCES: Final = "Sources:"
 _LARGE: Final = ("content", "summary", "causal_chain", "events", "synthesis_inputs")
 
 _encode: Final = msgspec.json.Encoder().encode
-_by_score: Final = attrgetter("score")
 
 Count = Callable[[str], int]
 
@@ -169,8 +167,10 @@ def numbered(plan: Plan, shown: Sequence[Shown]) -> list[Shown]:
     """Items in the order in which they are told, which is that of their markers."""
     if plan.shape.rendering == "narrative":
         return sorted(shown, key=lambda one: (one.sheet.when, one.id))
-    by_layer = [[one for one in shown if one.layer == layer] for layer in LAYER_ORDER]
-    return [one for group in by_layer for one in group]
+    by_layer: dict[LayerName, list[Shown]] = {layer: [] for layer in LAYER_ORDER}
+    for one in shown:
+        by_layer[one.layer].append(one)
+    return [one for group in by_layer.values() for one in group]
 
 
 def context_block(plan: Plan, told: Sequence[Shown], nonce: str) -> str:
@@ -198,34 +198,37 @@ def _body(plan: Plan, told: Sequence[Shown], nonce: str) -> Iterable[str]:
             yield f"{number}. {one.id}"
 
 
-def citations_of(plan: Plan, told: Sequence[Shown]) -> list[Citation]:
-    """What each marker stands for; none where no citation was asked for."""
+def scores_of(told: Sequence[Shown]) -> list[str]:
+    """The scores as the pack has them: JSON, to four places, as short as a number is written."""
+    found = [f"{one.score:.4f}".rstrip("0") for one in told]
+    return [text + "0" if text[-1] == "." else text for text in found]
+
+
+def citations_of(plan: Plan, told: Sequence[Shown], scores: Sequence[str]) -> Any:
+    """What each marker stands for, encoded; none where no citation was asked for."""
     if plan.citation_mode == "none":
         return []
-    return [
-        Citation(
-            marker=f"[{number}]",
-            layer=SINGULAR[one.layer],
-            id=one.id,
-            support_strength=round(one.score, 4),
-        )
-        for number, one in enumerate(told, start=1)
+    said = [
+        f'{{"marker":"[{number}]","layer":"{SINGULAR[one.layer]}","id":"{one.id}"'
+        f',"support_strength":{score}}}'
+        for number, (one, score) in enumerate(zip(told, scores, strict=True), start=1)
     ]
+    return msgspec.Raw(f"[{','.join(said)}]".encode())
 
 
-def evidence_of(told: Sequence[Shown]) -> list[Evidence]:
-    """The same items as an answer reads them."""
+def evidence_of(told: Sequence[Shown]) -> list[tuple[Any, ...]]:
+    """The same items as an answer reads them: each as `Evidence` is kept, field by field."""
     return [
-        Evidence(
-            marker=f"[{number}]",
-            layer=one.layer,
-            id=one.id,
-            text=_excerpt(one),
-            when=one.sheet.when,
-            source=one.sheet.source,
-            trust=one.sheet.trust,
-            score=one.score,
-            is_superseded=one.marks.is_superseded,
+        (
+            f"[{number}]",
+            one.layer,
+            one.id,
+            _excerpt(one),
+            one.sheet.when,
+            one.sheet.source,
+            one.sheet.trust,
+            one.score,
+            one.marks.is_superseded,
         )
         for number, one in enumerate(told, start=1)
     ]
@@ -239,33 +242,43 @@ def _excerpt(one: Shown) -> str:
 # ── items ────────────────────────────────────────────────────────────────────────────────────
 
 
-def layers_of(plan: Plan, shown: Sequence[Shown]) -> Layers:
-    """The chosen records, best first in each layer."""
-    found: dict[str, list[Any]] = {layer: [] for layer in LAYER_ORDER}
+def layers_of(plan: Plan, shown: Sequence[Shown], scores: Sequence[str]) -> Layers:
+    """The chosen records, best first in each layer, encoded."""
+    found: dict[LayerName, list[bytes]] = {layer: [] for layer in LAYER_ORDER}
     if plan.shape.shows_layers:
         changes_all = plan.excludes_content or bool(plan.filters.without)
-        for one in sorted(shown, key=_by_score, reverse=True):
-            group = found[one.layer]
-            is_whole = not changes_all and one.excerpt is None
-            group.append((_whole_item if is_whole else item_of)(plan, one, len(group) + 1))
-    return Layers(**found)
+        places = dict.fromkeys(LAYER_ORDER, 0)
+        order = sorted(range(len(shown)), key=lambda at: shown[at].score, reverse=True)
+        for at in order:
+            one = shown[at]
+            places[one.layer] = position = places[one.layer] + 1
+            into = found[one.layer]
+            into.append(b"[" if position == 1 else b",")
+            if changes_all or one.excerpt is not None or one.sheet.has_source:
+                into.append(_encode(item_of(plan, one, position)))
+            else:
+                _add_whole(into, one, position, scores[at])
+    every: dict[str, Any] = {
+        layer: msgspec.Raw(b"".join([*items, b"]"])) for layer, items in found.items() if items
+    }
+    return Layers(**every)
 
 
-def _whole_item(plan: Plan, one: Shown, position: int) -> Item | msgspec.Raw:
+def _add_whole(into: list[bytes], one: Shown, position: int, score: str) -> None:
     """The same as `item_of`, already encoded: a record of which nothing is left out."""
-    if one.sheet.has_source:
-        return item_of(plan, one, position)
     opened, known = one.sheet.encoded or _encoded(one.thing, one.sheet)
-    score = repr(round(one.score, 4)).encode()
+    into.append(opened)
     if one.marks is UNMARKED and not one.withheld:
         # Most items: their place and their price are all that is said now.
-        said = b'%b,"ranked_position":%d,"score":%b%b,"tokens":%d}'
-        return msgspec.Raw(said % (opened, position, score, known, one.tokens))
+        into.append(f',"ranked_position":{position},"score":{score}'.encode())
+        into.append(known)
+        into.append(f',"tokens":{one.tokens}}}'.encode())
+        return
     added = _added(one, position)
     if isinstance(one.thing, Fact):
         # The item's trust stands in the place of the record's own.
         del added["trust"]
-    return msgspec.Raw(opened + b"," + _encode(added)[1:])
+    into += [b",", _encode(added)[1:]]
 
 
 def _encoded(thing: Thing, sheet: Sheet) -> tuple[bytes, bytes]:

@@ -6,14 +6,14 @@ session, lends it some of its score. Everything that suits one kind of log only 
 what the candidates themselves show, never by a name. bench/quality has the measurements.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.recall import native
+from engine.recall import native, shapes
 from engine.recall.candidates import Candidates, Question
 from engine.recall.columns import SIDES, Pool
 from engine.recall.question import MACHINES
@@ -320,12 +320,12 @@ class _Sessions:
 # ── the ranked ───────────────────────────────────────────────────────────────────────────────
 
 
-class _Ranking:
+class _Ranking(shapes.Ranking):
     """A pool in its order."""
 
     def __init__(self, pool: Pool, parts: Mapping[str, Floats]) -> None:
         self.pool = pool
-        self.parts = parts
+        self._parts = parts
         total = np.zeros(len(pool))
         for part in parts.values():
             total += part
@@ -347,18 +347,20 @@ class _Ranking:
         pool, twins = self.pool, self.twins
         at = np.array(places, np.int64)
         rows = zip(places, pool.offset[at].tolist(), self.scores[at].tolist(), strict=True)
-        return [
-            Ranked(
-                layer,
-                pool.raw(place),
-                offset,
-                score,
-                _Parts(self.parts, place),
-                pool.vector(place),
-                tuple(map(pool.raw, twins[place])) if place in twins else (),
-            )
-            for place, offset, score in rows
-        ]
+        found = []
+        for place, offset, score in rows:
+            one = Ranked(layer, pool.raw(place), offset, score, ranking=self, place=place)
+            one.duplicates = tuple(map(pool.raw, twins.get(place, ())))
+            found.append(one)
+        return found
+
+    def parts(self, place: int) -> Mapping[str, float]:
+        """What each feature added to a candidate."""
+        return {name: float(column[place]) for name, column in self._parts.items()}
+
+    def vector(self, place: int) -> Any:
+        """float32[d], unit length."""
+        return self.pool.vector(place)
 
 
 class _Ordered(Sequence[Ranked]):
@@ -382,25 +384,6 @@ class _Ordered(Sequence[Ranked]):
         if isinstance(place, slice):
             return self._ranking.items(self._layer, self._order[place])
         return self._ranking.items(self._layer, [self._order[place]])[0]
-
-
-class _Parts(Mapping[str, float]):
-    """What each feature added to one candidate; few are ever asked."""
-
-    __slots__ = ("_columns", "_place")
-
-    def __init__(self, columns: Mapping[str, Floats], place: int) -> None:
-        self._columns = columns
-        self._place = place
-
-    def __getitem__(self, name: str) -> float:
-        return float(self._columns[name][self._place])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
 
 
 def _squeezed(pool: Pool, total: Any) -> Any:

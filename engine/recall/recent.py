@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from engine.recall.candidates import Window
-from engine.recall.shapes import Ranked
-from engine.state.index import Block, Layer, VectorIndex
+from engine.recall.shapes import Ranked, Ranking
+from engine.state.block import Block
+from engine.state.index import Layer, VectorIndex
 
 
 def newest(
@@ -35,18 +36,31 @@ def _newest(
             rows = np.flatnonzero(_admitted(layer, block, window))[-limit:]
             found += [(int(block.offsets[row]), int(row), block) for row in rows]
     found.sort(key=lambda one: one[:2], reverse=True)
-    count = min(limit, len(found))
+    ranking = _Newest(found[:limit])
     return [
-        Ranked(
-            layer=layer,
-            raw=block.raws[row],
-            offset=offset,
-            score=1 - place / (count + 1),
-            parts={"recency": 1 - place / (count + 1)},
-            vector=block.vectors[row],
-        )
-        for place, (offset, row, block) in enumerate(found[:limit], start=1)
+        Ranked(layer, block.raws[row], offset, ranking.score(place), ranking=ranking, place=place)
+        for place, (offset, row, block) in enumerate(found[:limit])
     ]
+
+
+class _Newest(Ranking):
+    """Documents, the newest first."""
+
+    def __init__(self, found: Sequence[tuple[int, int, Block]]) -> None:
+        self._found = found
+
+    def score(self, place: int) -> float:
+        """The newer, the nearer to 1."""
+        return 1 - (place + 1) / (len(self._found) + 1)
+
+    def parts(self, place: int) -> Mapping[str, float]:
+        """There is no other reason than that it is new."""
+        return {"recency": self.score(place)}
+
+    def vector(self, place: int) -> Any:
+        """float32[d], unit length."""
+        _, row, block = self._found[place]
+        return block.vectors[row]
 
 
 def _admitted(layer: Layer, block: Block, window: Window) -> Any:

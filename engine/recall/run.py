@@ -21,6 +21,7 @@ from engine.recall.pack import (
     line_for,
     numbered,
     pricing_of,
+    scores_of,
 )
 from engine.recall.plan import Plan
 from engine.recall.render import excerpt_of
@@ -152,24 +153,19 @@ class Run:
         citing = self.pricing.citing(self.plan, len(found))
         shown = [self._present(one, citing, share) for one in found]
         if any(one.marks.is_superseded for one in shown):
-            return self._below_successors(shown)
+            self._lower(shown)
         return shown
 
-    def _below_successors(self, shown: list[Shown]) -> list[Shown]:
+    def _lower(self, shown: Sequence[Shown]) -> None:
         """What was superseded, and is to be ranked down, stands below what took its place."""
         scores = {one.id: one.score for one in shown}
         said = self.plan.treatments
-        lowered = []
         for one in shown:
             how = said.superseded_events if one.layer == "events" else said.superseded
             if one.marks.is_superseded and how == "demote":
                 later = self._loader.successors(one.thing, one.marks)
                 ceiling = max((scores[name] for name in later if name in scores), default=1.0)
-                score = min(one.score, ceiling * _BELOW)
-                lowered.append(structs.replace(one, score=score))
-            else:
-                lowered.append(one)
-        return lowered
+                one.score = min(one.score, ceiling * _BELOW)
 
     def _present(self, one: Found, citing: Callable[[str], int], share: int) -> Shown:
         """A record with its line and its price; a long text is cut to the part that matters."""
@@ -181,19 +177,8 @@ class Run:
             line, tokens = self.pricing.whole(plan, thing, marks, sheet)
         if is_told and tokens > share and sheet.words:
             line, tokens, excerpt = self._cut(one, share)
-        return Shown(
-            one.layer,
-            thing.id,
-            one.ranked.score if marks is UNMARKED else self._score(one),
-            tokens + citing(thing.id),
-            one.ranked.vector,
-            thing,
-            sheet,
-            marks,
-            line,
-            excerpt,
-            one.ranked.parts,
-        )
+        score = one.ranked.score if marks is UNMARKED else self._score(one)
+        return Shown(one, score, tokens + citing(thing.id), line, excerpt)
 
     def _cut(self, one: Found, share: int) -> tuple[str, int, tuple[int, int]]:
         """The line of a part of a text, what it costs and where the part lies.
@@ -242,12 +227,12 @@ class Run:
     def _pack(self, told: list[Shown], selection: Selection) -> Kept:
         plan, engine, caller = self.plan, self.engine, self.caller
         citations, withheld = self._loader.citations(told)
-        for at, one in enumerate(told) if withheld else ():
-            told[at] = structs.replace(one, withheld=withheld.get(one.id, 0))
+        for one in told if withheld else ():
+            one.withheld = withheld.get(one.id, 0)
         watermark = self._search.watermark()
         decided = (caller.tenant.encode(), caller.actor.encode(), self._asked, _number(watermark))
         block = context_block(plan, told, engine.packs.nonce(*decided))
-        digest = _digest(told)
+        digest, scores = _digest(told), scores_of(told)
         self.watch.phase("pack", items=len(told), citations=len(citations))
         expires_us = engine.packs.expiry_us()
         pack = StratifiedPack(
@@ -255,13 +240,13 @@ class Run:
             scope=self.request.scope,
             view=plan.view,
             context_block=block,
-            layers=layers_of(plan, told),
+            layers=layers_of(plan, told, scores),
             provenance=Provenance(trail=self.watch.trail, citations=citations),
             pack_id=engine.packs.new_id(engine.log.last_recorded_us, *decided, digest.encode()),
             as_of=plan.window.known_at,
             expires_at=from_us(expires_us),
             watermark=watermark,
-            citations=citations_of(plan, told),
+            citations=citations_of(plan, told, scores),
             scopes_traversed=self._traversed(told),
             budget=Spent(
                 max_tokens=plan.max_tokens,

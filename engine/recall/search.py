@@ -12,7 +12,8 @@ from engine.recall.native import arithmetic
 from engine.recall.rank import IN_CONTEXT, WEIGHTS, rank
 from engine.recall.recent import newest
 from engine.recall.shapes import Ranked
-from engine.state.index import Block, Layer
+from engine.state.block import Block
+from engine.state.index import Layer
 from engine.state.text_index import TextIndexFailed
 from schemas import limits
 from schemas.errors import LayerUnavailable

@@ -12,7 +12,8 @@ import numpy as np
 from engine.recall import candidates
 from engine.recall.filters import column_mask
 from engine.recall.plan import Plan
-from engine.state.index import Block, Layer
+from engine.state.block import Block
+from engine.state.index import Layer
 from schemas.intervals import Interval
 from schemas.layers import Event
 from schemas.times import to_us

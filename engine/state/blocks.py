@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.state.block import Block
 from engine.state.block_rows import BlockRow
 from engine.state.graph import Graph
-from engine.state.index import Block, Document
+from engine.state.index import Document
 from schemas import limits
 
 Vectors = NDArray[np.float32]
@@ -67,7 +68,8 @@ def shape_of(gist: str) -> tuple[int, bool]:
 
 def unit(vectors: Vectors) -> Vectors:
     """Rows of unit length; a row of zeros stays so."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    # As `np.linalg.norm` has it, which takes longer to look at what it was given.
+    norms = np.sqrt(np.add.reduce(vectors * vectors, axis=1, keepdims=True))
     norms[norms == 0] = 1
     scaled: Vectors = (vectors / norms).astype(np.float32, copy=False)
     return scaled

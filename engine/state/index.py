@@ -5,11 +5,13 @@ a sentence, an episode or a concept by its summary. Indexes are derived from the
 feed, follow them with a checkpoint of their own, and can be thrown away.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
+
+from engine.state.block import Block
 
 Layer = Literal["events", "episodes", "facts", "beliefs", "concepts"]
 LAYERS: tuple[Layer, ...] = ("events", "episodes", "facts", "beliefs", "concepts")
@@ -41,53 +43,48 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     embeds: bool = True
 
 
-class Hit(msgspec.Struct, frozen=True, gc=False):
-    """One document that matched, with the channel's own score (higher is better)."""
+Hit = tuple[float, Layer, bytes, int]
+"""A document that matched: (less its score, layer, raw id, passage), so that they sort as they are
+given. The passage is the one that matched best, from 1; 0 when the text is short or matched as a
+whole."""
+
+
+class Near(NamedTuple):
+    """Documents of a block that mean nearly the same, the nearest first."""
 
     layer: Layer
-    raw: bytes
-    score: float
-    passage: int = 0
-    """The passage that matched best, from 1; 0 when the text is short or matched as a whole."""
+    scope_no: int
+    rows: bytes
+    """int64[k]: those of the whole documents."""
+    scores: bytes
+    """float32[k]: how like each is, or the nearest of its passages."""
+
+    def pairs(self) -> Iterator[tuple[int, float]]:
+        """Row and score, one after another."""
+        rows, scores = memoryview(self.rows).cast("q"), memoryview(self.scores).cast("f")
+        return zip(rows, scores, strict=True)
 
 
-Near = tuple[float, Layer, bytes, int, int]
-"""A document that means nearly the same: (less its likeness, layer, raw id, scope number, row), so
-that they sort as they are given. The row is that of the whole document."""
+Apart = tuple[float, Layer, bytes, int, int]
+"""One of them: (less its likeness, layer, raw id, scope number, row), so that they sort as they are
+given."""
 
 NOWHERE: Final = -1
 """The row of a document that is not there, while a passage of it is."""
 
 
-@dataclass(frozen=True)
-class Block:
-    """The documents of one layer of one scope, in log order, as columns of equal length.
-
-    Rows only ever join at the end while a block is held, so a reader's copy stays consistent.
-    `session`, `actor` and `role` are small numbers local to the block (`sessions`, `actors`,
-    `roles` name them; 0 is none). `tokens` holds the pieces of the distinct words, for late
-    interaction, row after row: those of row i are `tokens[starts[i]:starts[i + 1]]`. `rows` finds a
-    document's row; it may be shared with the writer and know rows that joined later: leave those
-    out. `worked_out` is for what readers find out about its rows: it goes when rows move.
-    """
-
-    raws: Sequence[bytes]
-    rows: Mapping[bytes, int]
-    offsets: Any  # int64[n]
-    observed_us: Any  # int64[n]
-    recorded_us: Any  # int64[n]
-    session: Any  # int32[n]
-    actor: Any  # int32[n]
-    words: Any  # int32[n]
-    is_question: Any  # bool[n]: it mostly asks
-    vectors: Any  # float32[n, d], unit length; zeros where there is nothing to embed
-    role: Any  # int8[n]
-    tokens: Any  # int32[m]
-    starts: Any  # int64[n + 1]
-    sessions: Sequence[str]
-    actors: Sequence[str]
-    roles: Sequence[str]
-    worked_out: dict[str, Any] = field(default_factory=dict)
+def by_block(found: Iterable[Apart]) -> list[Near]:
+    """The same block by block, in this order; without documents that are not there."""
+    blocks: dict[tuple[Layer, int], tuple[list[int], list[float]]] = {}
+    for less, layer, _, scope_no, row in found:
+        if row != NOWHERE:
+            rows, scores = blocks.setdefault((layer, scope_no), ([], []))
+            rows.append(row)
+            scores.append(-less)
+    return [
+        Near(layer, scope_no, array("q", rows).tobytes(), array("f", scores).tobytes())
+        for (layer, scope_no), (rows, scores) in blocks.items()
+    ]
 
 
 class TextIndex(Protocol):
@@ -139,7 +136,7 @@ class OpenedBlocks(Protocol):
         limit: int,
         recorded_until_us: int | None = None,
     ) -> list[Near]:
-        """The nearest documents, by cosine, best first."""
+        """The nearest documents, by cosine, block by block."""
 
 
 class EmbedderUnavailable(Exception):

@@ -8,7 +8,6 @@ are clauses worth nothing, so that they leave every score as it is.
 """
 
 import re
-import struct
 from collections.abc import Iterable, Sequence
 from concurrent.futures import wait
 from pathlib import Path
@@ -20,6 +19,7 @@ from tantivy import Occur, Query
 
 from engine.state.aside import helper
 from engine.state.index import LAYERS, Document, Hit, Layer
+from engine.state.picking import LAYER_MASK, picker
 from schemas import limits
 
 SCHEMA_VERSION: Final = 2
@@ -29,7 +29,6 @@ _ANALYZER: Final = "strata"
 _LONGEST_TERM: Final = 64
 _MARK: Final = 1
 _SHELVES: Final = 2
-_LAYER_MASK: Final = 0xFF
 _FEW: Final = 32
 """Values that are looked for one by one: a set of them is spread over all documents first."""
 
@@ -80,6 +79,7 @@ def _schema() -> Any:
     return builder.build()
 
 
+_PICK: Final = picker()
 _SCHEMA: Final = _schema()
 _ANALYZE: Final = _analyzer()
 
@@ -297,8 +297,7 @@ class TantivyText:
             found.append(self._records.search(Query.boolean_query(clauses), limit))
         if len(found) == 1:
             return found[0]
-        both = [hit for hits in found for hit in hits]
-        return sorted(both, key=lambda hit: (-hit.score, hit.layer, hit.raw))[:limit]
+        return sorted([hit for hits in found for hit in hits])[:limit]
 
     def _wanted(self, query: str) -> Any | None:
         """A clause with the words of a question; None when it has none.
@@ -384,35 +383,27 @@ def _encode(document: Document) -> Any:
     return encoded
 
 
-_halves: Final = struct.Struct(">QQ").pack
-
-
 def _hits(searcher: Any, found: list[tuple[float, Any]], limit: int) -> list[Hit]:
     """The best of what was found, best first; a record with several passages by its best."""
     if not found:
         return []
     kinds = searcher.fast_field_values("kind", [address for _, address in found])
-    has_passages = max(kinds) > _LAYER_MASK
+    has_passages = max(kinds) > LAYER_MASK
     if not has_passages and len(found) > limit:
         # Each record is found once: what is not as good as the last of the best is not looked at.
         least = found[limit - 1][0]
         found = [one for one in found if one[0] >= least]
         kinds = kinds[: len(found)]
     addresses = [address for _, address in found]
-    highs = searcher.fast_field_values("high", addresses)
-    lows = searcher.fast_field_values("low", addresses)
-    rows: list[tuple[float, Layer, bytes, int]] = [
-        (-score, LAYERS[kind & _LAYER_MASK], raw, kind >> 8)
-        for (score, _), kind, raw in zip(found, kinds, map(_halves, highs, lows), strict=True)
-    ]
+    highs: list[int] = searcher.fast_field_values("high", addresses)
+    lows: list[int] = searcher.fast_field_values("low", addresses)
+    hits: list[Hit] = _PICK.ordered(found, kinds, highs, lows, LAYERS)
     if has_passages:
-        best: dict[tuple[Layer, bytes], tuple[float, Layer, bytes, int]] = {}
-        for row in rows:
-            best.setdefault((row[1], row[2]), row)
-        rows = list(best.values())
-    # Equal scores come in the order of ids, not of segments, which merges change.
-    rows.sort()
-    return [Hit(layer, raw, -less, passage) for less, layer, raw, passage in rows[:limit]]
+        best: dict[tuple[Layer, bytes], Hit] = {}
+        for hit in hits:
+            best.setdefault((hit[1], hit[2]), hit)
+        hits = list(best.values())
+    return hits[:limit]
 
 
 def _place(tenant_no: int, scope_no: int) -> int:

@@ -15,17 +15,21 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.state.block import Block
 from engine.state.block_rows import BlockRow, Place, Progress
 from engine.state.blocks import GrowingBlock, Vectors, View
 from engine.state.graph import Graph
-from engine.state.index import LAYERS, NOWHERE, Block, Layer, Near
+from engine.state.index import LAYERS, NOWHERE, Apart, Layer, Near, by_block
 from engine.state.kv import KV, Batch
+from engine.state.picking import least, picker
 from engine.state.views import prefix_end
 from schemas import limits
 
 SCHEMA_VERSION: Final = 1
 """Of rows and keys: another number is another generation."""
 
+_PICK: Final = picker()
+_NAMES: Final = sorted(LAYERS)
 _EVENTS: Final = LAYERS.index("events")
 _PASSAGES: Final = 0xFF
 _GRAPH_LAG_MAX: Final = 4096
@@ -380,14 +384,19 @@ class Opened:
             if self._view(scope_no, code).block.raws
         ]
         if any(part.code == _PASSAGES for part in parts):
-            near = self._with_passages([_best_of(part, limit) for part in parts])
-        else:
-            near = []
-            for part in _best_of_all(parts, limit):
-                near += self._near(part)
-        # Equal scores come in the order of ids, not of rows.
-        near.sort()
-        return near[:limit]
+            ranked = self._with_passages([_best_of(part, limit) for part in parts])
+            return by_block(sorted(ranked)[:limit])
+        given = [
+            (_NAMES.index(part.layer), part.rows, part.scores, self._raws(part)) for part in parts
+        ]
+        picked: list[tuple[bytes, bytes]] = _PICK.nearest(given, limit)
+        return [
+            Near(part.layer, part.scope_no, rows, scores)
+            for part, (rows, scores) in zip(parts, picked, strict=True)
+        ]
+
+    def _raws(self, part: "_Compared") -> list[bytes]:
+        return self._view(part.scope_no, part.code).block.raws
 
     def _view(self, scope_no: int, code: int) -> View:
         found = self._views.get((scope_no, code))
@@ -415,9 +424,9 @@ class Opened:
             compared = self._compared[scope_no, code] = (vector, scores)
         return compared[1]
 
-    def _near(self, part: "_Compared") -> list[Near]:
-        layer, scope_no, code, rows, scores = part
-        raws = self._view(scope_no, code).block.raws
+    def _apart(self, part: "_Compared") -> list[Apart]:
+        layer, scope_no, _, rows, scores = part
+        raws = self._raws(part)
         # A row without a vector is like nothing.
         return [
             (-score, layer, raws[row], scope_no, row)
@@ -425,16 +434,15 @@ class Opened:
             if score != 0
         ]
 
-    def _with_passages(self, parts: Sequence["_Compared"]) -> list[Near]:
+    def _with_passages(self, parts: Sequence["_Compared"]) -> list[Apart]:
         """Each document once, by the nearest of its passages or by itself."""
-        best: dict[tuple[Layer, bytes], Near] = {}
+        best: dict[tuple[Layer, bytes], Apart] = {}
         for part in parts:
-            for near in self._near(part):
-                less, layer, raw, scope_no, row = near
+            for less, layer, raw, scope_no, row in self._apart(part):
                 known = best.get((layer, raw))
                 if known is None or less < known[0]:
-                    row = self._whole(scope_no, raw) if part.code == _PASSAGES else row
-                    best[layer, raw] = (less, layer, raw, scope_no, row)
+                    whole = self._whole(scope_no, raw) if part.code == _PASSAGES else row
+                    best[layer, raw] = (less, layer, raw, scope_no, whole)
         return list(best.values())
 
     def _whole(self, scope_no: int, raw: bytes) -> int:
@@ -453,16 +461,6 @@ class _Compared(NamedTuple):
     scores: Any
 
 
-def _least(scores: Any, limit: int) -> Any:
-    """What the last of the best scores.
-
-    It may have equals: all of them are taken, so that ids decide and not the layout.
-    """
-    if len(scores) <= limit:
-        return -np.inf
-    return np.partition(scores, len(scores) - limit)[len(scores) - limit]
-
-
 def _from(part: _Compared, least: Any) -> _Compared:
     """The rows of a part that score as much, or more."""
     layer, scope_no, code, rows, scores = part
@@ -473,22 +471,8 @@ def _from(part: _Compared, least: Any) -> _Compared:
 
 
 def _best_of(part: _Compared, limit: int) -> _Compared:
-    """The best of a part, and all that are as good as the last of them."""
-    return _from(part, _least(part.scores, limit))
-
-
-def _best_of_all(parts: Sequence[_Compared], limit: int) -> list[_Compared]:
-    """The same parts with only what is among the best of all of them together."""
-    if len(parts) < 2:
-        return [_best_of(part, limit) for part in parts]
-    scores = np.concatenate([part.scores for part in parts])
-    if not scores.all():
-        # What is like nothing takes nobody's place.
-        parts = [_best_of(part, limit) for part in parts]
-        scores = np.concatenate([part.scores for part in parts])
-        scores = scores[scores != 0]
-    least = _least(scores, limit)
-    return [_from(part, least) for part in parts]
+    """The best of a part, and all that are as good as the last of them: ids decide later."""
+    return _from(part, least(part.scores, limit))
 
 
 def _by_graph(

@@ -44,6 +44,22 @@ def document(number: int, text: str = "words", **changes) -> Document:
 # ── text ─────────────────────────────────────────────────────────────────────────────────────
 
 
+class Matched(NamedTuple):
+    """A hit, in words."""
+
+    score: float
+    layer: str
+    raw: bytes
+    passage: int
+
+
+def hits(index: TantivyText, query: str, scope_nos=(1,), **options) -> list[Matched]:
+    """What a search of the first tenant's scopes finds."""
+    asked = {"layers": LAYERS, "limit": 10} | options
+    found = index.search(1, list(scope_nos), query, **asked)
+    return [Matched(-less, *rest) for less, *rest in found]
+
+
 @st.composite
 def corpora(draw):
     """Documents of several scopes and layers, each with an id of its own."""
@@ -90,7 +106,7 @@ def test_text_is_ranked_by_bm25(corpus, query):
     scores = bm25(events, terms) | bm25(records, terms)
 
     for layers in (LAYERS, LAYERS[:2]):
-        found = index.search(1, [1, 2], " ".join(query), layers=layers, limit=100)
+        found = hits(index, " ".join(query), [1, 2], layers=layers, limit=100)
         wanted = {
             document.raw: scores[document.raw]
             for document in corpus
@@ -113,12 +129,10 @@ def test_filters_leave_scores_as_they_are(corpus, until):
     index.commit(1)
     query = " ".join(WORDS[:5])
     all_scopes = [1, 2, 3]
-    scores = {
-        hit.raw: hit.score for hit in index.search(1, all_scopes, query, layers=LAYERS, limit=99)
-    }
+    scores = {hit.raw: hit.score for hit in hits(index, query, all_scopes, limit=99)}
 
     for layer in LAYERS:
-        found = index.search(1, [2], query, layers=[layer], limit=99, recorded_until_us=until)
+        found = hits(index, query, [2], layers=[layer], limit=99, recorded_until_us=until)
         assert all(hit.score == scores[hit.raw] for hit in found)
         assert all(int.from_bytes(hit.raw, "big") < until for hit in found)
 
@@ -141,7 +155,7 @@ def test_a_question_is_not_a_query_language(query):
     index = TantivyText()
     index.add([document(1, "anna in berlin"), document(2, "nobody in paris")])
     index.commit(2)
-    found = index.search(1, [1], query, layers=LAYERS, limit=10)
+    found = hits(index, query)
 
     assert {hit.raw for hit in found} <= {raw_of(1)}
     assert bool(found) == ("anna" in query)
@@ -155,7 +169,7 @@ def test_any_text_can_be_asked_for(query):
     index.add([document(1, query or "x")])
     index.commit(1)
 
-    assert all(hit.raw == raw_of(1) for hit in index.search(1, [1], query, layers=LAYERS, limit=5))
+    assert all(hit.raw == raw_of(1) for hit in hits(index, query))
 
 
 def test_stop_words_count_only_when_there_is_nothing_else():
@@ -171,7 +185,7 @@ def test_words_without_spaces_are_found():
     index.add([document(1, "昨日東京に行きました"), document(2, "大阪は寒い")])
     index.commit(2)
 
-    assert [raw_of(1)] == [h.raw for h in index.search(1, [1], "東京", layers=LAYERS, limit=5)]
+    assert [raw_of(1)] == [h.raw for h in hits(index, "東京")]
 
 
 def test_a_record_is_found_by_its_best_passage():
@@ -180,7 +194,7 @@ def test_a_record_is_found_by_its_best_passage():
     index.add([document(1, "", passage=0)])
     index.add([document(1, f"page {n}" + " berlin" * (n == 3), passage=n) for n in (1, 2, 3)])
     index.commit(1)
-    found = index.search(1, [1], "berlin page", layers=LAYERS, limit=5)
+    found = hits(index, "berlin page")
 
     assert [(raw_of(1), 3)] == [(hit.raw, hit.passage) for hit in found]
 
@@ -198,7 +212,7 @@ def test_what_is_not_committed_is_forgotten(tmp_path):
     assert 7 == again.watermark()
     assert 1 == again.documents()
     assert [] == again.search(1, [1], "lost", layers=LAYERS, limit=5)
-    assert [raw_of(1)] == [h.raw for h in again.search(1, [1], "kept", layers=LAYERS, limit=5)]
+    assert [raw_of(1)] == [h.raw for h in hits(again, "kept")]
     again.close()
 
 
@@ -243,8 +257,8 @@ def test_removing_takes_one_record_of_one_tenant():
     index.commit(2)
 
     def found(tenant_no: int) -> set[tuple[str, bytes]]:
-        hits = index.search(tenant_no, [1], "words", layers=LAYERS, limit=9)
-        return {(hit.layer, hit.raw) for hit in hits}
+        found = index.search(tenant_no, [1], "words", layers=LAYERS, limit=9)
+        return {(layer, raw) for _, layer, raw, _ in found}
 
     assert {("facts", raw_of(1)), ("events", raw_of(2))} == found(1)
     assert {("events", raw_of(1))} == found(2)
@@ -333,10 +347,20 @@ class Found(NamedTuple):
 def near(index: BlockVectors, scope_nos: list[int], wanted: np.ndarray, **options) -> list[Found]:
     """What a search of the first tenant's scopes finds; every row is where it is said to be."""
     opened = index.open(1, scope_nos)
-    found = [Found(-less, *place) for less, *place in opened.search(wanted, **options)]
+    parts = opened.search(wanted, **options)
+    found = sorted(
+        [
+            Found(score, part.layer, raws[row], part.scope_no, row)
+            for part in parts
+            for raws in [opened.block(part.scope_no, part.layer).raws]
+            for row, score in part.pairs()
+        ],
+        key=lambda one: (-one.score, one.layer, one.raw),
+    )
+    for part in parts:
+        own = [one for one in found if (one.layer, one.scope_no) == (part.layer, part.scope_no)]
+        assert [one.row for one in own] == [row for row, _ in part.pairs()]
     for one in found:
-        block = opened.block(one.scope_no, one.layer)
-        assert block.raws[one.row] == one.raw
         likeness = opened.likeness(one.scope_no, one.layer, np.array([one.row]), wanted)
         assert one.score >= likeness[0] - 1e-5  # more, where a passage is nearer than the whole
     return found
@@ -467,7 +491,9 @@ def test_what_was_opened_stays_while_others_write():
     put(index, kv, (document(9), axis[3]), gone=[Gone(1, "events", raw_of(1))], checkpoint=2)
     found = opened.search(axis[3], layers=["events"], limit=1)
 
-    assert [("events", raw_of(3), 1, 2)] == [tuple(place) for _, *place in found]
+    assert [("events", 1, [2])] == [
+        (one.layer, one.scope_no, [row for row, _ in one.pairs()]) for one in found
+    ]
     assert held is opened.block(1, "events")
     assert raw_of(3) == held.raws[2]
     assert 1 == index.open(1, [1]).block(1, "events").rows[raw_of(3)]

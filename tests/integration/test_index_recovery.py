@@ -52,7 +52,7 @@ async def indexed(folder: Path) -> tuple[Counter[bytes], Counter[bytes], dict[by
                 found = engine.text.search(
                     tenant_no, [scope_no], key, layers=["events"], limit=1000
                 )
-                words.update(hit.raw for hit in found if logged[hit.raw].split()[0] == key)
+                words.update(raw for _, _, raw, _ in found if logged[raw].split()[0] == key)
     return words, vectors, logged
 
 

@@ -82,14 +82,19 @@ def projection(version: int = 1) -> Projection:
 def words(engine, query: str, layers=LAYERS) -> list[tuple[str, bytes]]:
     scope_no = engine.names.known(SCOPE, 1, HOME)
     hits = engine.text.search(1, [scope_no], query, layers=layers, limit=1000)
-    return [(hit.layer, hit.raw) for hit in hits]
+    return [(layer, raw) for _, layer, raw, _ in hits]
 
 
 def meaning(engine, query: str, layers=LAYERS) -> list[tuple[str, bytes]]:
     scope_no = engine.names.known(SCOPE, 1, HOME)
     vector = engine.embedder.embed_query(query)
-    near = engine.vectors.open(1, [scope_no]).search(vector, layers=layers, limit=1000)
-    return [(layer, raw) for less, layer, raw, _, _ in near if less < -0.3]
+    opened = engine.vectors.open(1, [scope_no])
+    return [
+        (near.layer, opened.block(scope_no, near.layer).raws[row])
+        for near in opened.search(vector, layers=layers, limit=1000)
+        for row, score in near.pairs()
+        if score > 0.3
+    ]
 
 
 def sentences(engine) -> dict[bytes, str]:

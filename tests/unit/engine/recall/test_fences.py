@@ -11,7 +11,7 @@ from engine.reach import Place, Reach
 from engine.recall.filters import Filters
 from engine.recall.pack import HEADINGS, context_block, line_for, numbered
 from engine.recall.plan import make_plan
-from engine.recall.shapes import UNMARKED, Shown
+from engine.recall.shapes import UNMARKED, Found, Ranked, Ranking, Shown
 from engine.recall.sheet import sheet_of
 from engine.temporal import Window
 from schemas.envelope import Message
@@ -20,6 +20,7 @@ from schemas.pack import RecallRequest
 
 AT = datetime(2026, 5, 13, 15, 42, tzinfo=UTC)
 NONCE = "00c0ffee00c0"
+RANKED = Ranked("events", b"", 1, 0.5, ranking=Ranking(), place=0)
 SCOPE = "org:acme/user:alice"
 
 INJECTIONS = [
@@ -76,15 +77,10 @@ def block_of(texts, **fields):
     plan = plan_of(**fields)
     shown = [
         Shown(
-            layer="events",
-            id=thing.id,
-            score=0.5,
-            tokens=1,
-            vector=None,
-            thing=thing,
-            sheet=sheet,
-            marks=UNMARKED,
-            line=line_for(plan, thing, UNMARKED, sheet.words),
+            Found("events", thing, sheet, RANKED, UNMARKED),
+            0.5,
+            1,
+            line_for(plan, thing, UNMARKED, sheet.words),
         )
         for thing in map(event, texts)
         for sheet in [sheet_of(thing)]

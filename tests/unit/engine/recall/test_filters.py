@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.recall.filters import FIELDS, admits, column_mask, read_filters
-from engine.state.index import Block
+from engine.state.block import Block
 from schemas import limits
 from schemas.envelope import Actor, Message
 from schemas.errors import InvalidParameter

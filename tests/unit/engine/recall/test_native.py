@@ -12,7 +12,8 @@ from engine.recall.candidates import Candidates, Question, Span
 from engine.recall.late import Words
 from engine.recall.native import Native
 from engine.recall.rank import IN_CONTEXT, WEIGHTS, rank
-from engine.state.index import LAYERS, Block
+from engine.state.block import Block
+from engine.state.index import LAYERS
 
 PIECES = 40
 WIDTH = 24
@@ -83,7 +84,8 @@ def scored_of(chance, place, channels):
         rows = chance.permutation(len(place.block.raws))[: channels[channel]].tolist()
         if place.admitted is not None:
             rows = [row for row in rows if place.admitted[row]]
-        said.append(dict(zip(rows, sorted(chance.random(len(rows)), reverse=True), strict=True)))
+        scores = np.sort(chance.random(len(rows)))[::-1].astype(np.float32)
+        said.append((np.array(rows, np.int64), scores))
     return columns.Scored(*said)
 
 
@@ -224,6 +226,18 @@ def test_the_same_order_with_the_same_reasons(kernel, case):
             assert one.score == pytest.approx(other.score, abs=1e-4)
 
 
+@both_ways
+@given(case=asked(), data=st.data())
+def test_the_same_rows_are_found(kernel, case, data):
+    """Each hit lies in the first place of its layer that has it and may show it, or nowhere."""
+    known = [(place.layer, raw) for place in case.places for raw in place.block.raws]
+    named = data.draw(st.lists(st.sampled_from([*known, ("facts", b"nobody")]), unique=True))
+    hits = [(-1.0 / place, layer, raw, 0) for place, (layer, raw) in enumerate(named, start=1)]
+    plain, compiled = columns.found(hits, case.places), Native(kernel).found(hits, case.places)
+
+    assert [(bytes(rows), bytes(scores)) for rows, scores in plain] == compiled
+
+
 def test_who_has_just_come_is_nobody(kernel):
     """A row that is revised while it is read may name an actor whom nobody counted yet."""
     chance = np.random.default_rng(1)
@@ -244,22 +258,23 @@ def test_who_has_just_come_is_nobody(kernel):
     assert 12 == len(ranked_by(Native(kernel), case)["events"])
 
 
+def said(*rows):
+    """What a channel said of rows."""
+    return np.array(rows, np.int64), np.ones(len(rows), np.float32)
+
+
+def talk(session, role, *, roles=3):
+    """The columns of three rows that tell who stands beside whom."""
+    return np.zeros(3, session), np.zeros(roles, role), np.zeros(3, np.int64)
+
+
 @pytest.mark.parametrize(
     "call",
     [
-        (
-            "choose",
-            {9: 1.0},
-            {},
-            {},
-            0,
-            np.zeros(3, "i4"),
-            np.zeros(3, "i1"),
-            np.zeros(3, "i8"),
-            None,
-        ),
-        ("choose", {}, {}, {}, 0, np.zeros(3, "i4"), np.zeros(2, "i1"), np.zeros(3, "i8"), None),
-        ("choose", {}, {}, {}, 0, np.zeros(3, "i8"), np.zeros(3, "i1"), np.zeros(3, "i8"), None),
+        ("choose", said(9), said(), said(), 0, *talk("i4", "i1"), None),
+        ("choose", (np.array([1]), b""), said(), said(), 0, *talk("i4", "i1"), None),
+        ("choose", said(), said(), said(), 0, *talk("i4", "i1", roles=2), None),
+        ("choose", said(), said(), said(), 0, *talk("i8", "i1"), None),
         ("pieces", [(np.array([2]), np.array([0, 1]), np.zeros(1, "i4"))]),
         ("pieces", [(np.array([0]), np.array([0, 7]), np.zeros(1, "i4"))]),
         ("meet", np.zeros((1, 2), "f4"), np.zeros((1, 2), "f4"), b"\1", np.array([1], "i4"), b""),
