@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from bench.calm import Pulse, Window, counted
 from bench.disk import fdatasync_ms
 from bench.envelopes import envelope_bytes
 from bench.figures import Spread, spread
@@ -34,8 +35,9 @@ NAMES = {
     "slow single": f"one fsync a request, {MORE_MS:g} ms slower",
     "floor": "HTTP alone",
 }
-_PAIRS = 4
+_PAIRS = 6
 _SLOW_PAIRS = 2
+_BULKS = 3
 _PLAN = (
     ("floor", 1, 1),
     ("grouped", 1, 1),
@@ -45,7 +47,7 @@ _PLAN = (
     ("floor", 64, 1),
     *(("grouped", 64, 1), ("single", 64, 1)) * _PAIRS,
     *(("slow", 64, 1), ("slow single", 64, 1)) * _SLOW_PAIRS,
-    ("grouped", _BULK_CLIENTS, _BULK_ITEMS),
+    *(("grouped", _BULK_CLIENTS, _BULK_ITEMS),) * _BULKS,
 )
 """Who, with how many clients, how many events a request. The gain is of pairs: each is shorter."""
 STEPS = len(_PLAN) + 1
@@ -59,6 +61,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     settled: Settled
     entries_per_commit: float
     fsync: Spread
+    is_calm: bool = False
+    """Whether the machine was idle before and after."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,8 +80,12 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
             if (turn.server, turn.outcome.clients, turn.outcome.batch) == (server, clients, batch)
         ]
 
+    def counted(self, server: str, clients: int, batch: int = 1) -> list[Turn]:
+        """Those that count where a clock judges: while the machine was idle, if it ever was."""
+        return counted([Window(turn, turn.is_calm) for turn in self.of(server, clients, batch)])
+
     def rate(self, server: str, clients: int, batch: int = 1) -> float:
-        return median(turn.outcome.events_per_s for turn in self.of(server, clients, batch))
+        return median(turn.outcome.events_per_s for turn in self.counted(server, clients, batch))
 
     def gains(self, clients: int, ours: str = "grouped", other: str = "single") -> list[float]:
         """What group commit was worth, pair by pair, from the least to the most."""
@@ -100,6 +108,7 @@ def measure(seconds: float, say: Callable[[str], None]) -> Found:
 def _measure(folders: dict[str, Path], seconds: float, say: Callable[[str], None]) -> Found:
     turns: list[Turn] = []
     fsyncs: list[float] = []
+    pulse = Pulse()
     with (
         Host(GROUPED, folders["grouped"]) as grouped,
         Host(SINGLE, folders["single"]) as single,
@@ -122,7 +131,9 @@ def _measure(folders: dict[str, Path], seconds: float, say: Callable[[str], None
             fsyncs += fsync_ms
             length_s = seconds / 2 if clients == 64 else seconds
             load = {"run": run, "clients": clients, "batch": batch, "seconds": length_s}
-            turns.append(_turn(server, hosts[server], load, spread(fsync_ms)))
+            was_calm = pulse.settle()
+            turn = _turn(server, hosts[server], load, spread(fsync_ms))
+            turns.append(msgspec.structs.replace(turn, is_calm=was_calm and pulse.is_calm()))
         say("kill -9 and strata verify")
         grouped.kill()
         verified = grouped.verified_entries()
@@ -168,10 +179,11 @@ def section(found: Found, facts: list[str]) -> Section:
     """The page of these figures."""
     smallest, largest = envelope_bytes()
     sizes = f"envelopes of {smallest} to {largest} bytes, keep-alive, closed loop"
+    idle = "medians are of turns in which the machine was idle (`calm.py`), if there were any"
     return Section(
         name=NAME,
         question="How fast is a durable capture, and what does group commit gain?",
-        facts=[*facts, sizes],
+        facts=[*facts, sizes, idle],
         goals=_goals(found),
         grids=[_turn_grid(found), _disk_grid(found)],
         reading=_reading(found),
@@ -180,8 +192,8 @@ def section(found: Found, facts: list[str]) -> Section:
 
 def _goals(found: Found) -> list[Goal]:
     rate = found.rate("grouped", 64)
-    slow = median(turn.outcome.latency_ms.p99 for turn in found.of("grouped", 64))
-    alone = found.of("grouped", 1)[0].outcome.latency_ms.p50
+    slow = median(turn.outcome.latency_ms.p99 for turn in found.counted("grouped", 64))
+    alone = found.counted("grouped", 1)[0].outcome.latency_ms.p50
     bulk = found.rate("grouped", _BULK_CLIENTS, _BULK_ITEMS)
     gains = found.gains(64, "slow", "slow single")
     return [
@@ -225,6 +237,7 @@ def _turn_grid(found: Found) -> Grid:
         "behind",
         "settled s",
         "fdatasync ms",
+        "idle",
     )
     rows = [_turn_row(turn) for turn in found.turns]
     return Grid("Turns, in the order they were taken", columns, rows)
@@ -253,6 +266,7 @@ def _turn_row(turn: Turn) -> tuple[str, ...]:
         f"{one.loader_us:,.0f}",
         *engine,
         f"{turn.fsync.p50:.2f}",
+        "yes" if turn.is_calm else "no",
     )
 
 
@@ -269,7 +283,7 @@ def _usual(found: Spread) -> tuple[float, float, float]:
 
 
 def _reading(found: Found) -> str:
-    turns, lone = found.of("grouped", 64), found.of("single", 64)
+    turns, lone = found.counted("grouped", 64), found.counted("single", 64)
     shared = mean(turn.entries_per_commit for turn in turns)
     cpu_us = median(turn.outcome.server_us for turn in turns)
     lone_ms = 1000 / found.rate("single", 64)
@@ -277,7 +291,10 @@ def _reading(found: Found) -> str:
     bound = "the processor" if cpu_us / 1000 * shared > 2 * disk_ms else "the disk"
     share = found.rate("grouped", 64) / found.rate("floor", 64) * 100
     most = 1 + disk_ms * 1000 / median(turn.outcome.server_loop_us for turn in turns)
+    every = [turn.outcome.events_per_s for turn in found.of("grouped", 64)]
     return (
+        f"{len(turns)} of {len(every)} turns count; all of them together: {median(every):,.0f} "
+        f"posts a second, {min(every):,.0f} to {max(every):,.0f}.\n"
         f"At 64 clients {shared:.0f} requests share an fsync and cost {cpu_us:.0f} µs of server CPU"
         f" each; the disk alone takes {disk_ms:.2f} ms for one, so {bound} sets the pace.\n"
         f"With one fsync a request a commit takes {lone_ms:.2f} ms, and group commit is worth "

@@ -5,17 +5,19 @@ size the first of them is asked, by one client that waits for its answer; at the
 others write.
 """
 
+import contextlib
 import os
 import shutil
 import statistics
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
+from bench.calm import Pulse, calm, counted
 from bench.client import Client
 from bench.diary import turns
 from bench.figures import Spread, spread
@@ -35,6 +37,7 @@ _BATCH = 500
 _WRITES_S = 500
 _WRITE_BATCH = 25
 _WARM = 20
+_WINDOW_S = 0.5
 _GOALS = {10_000: (4, 10), 100_000: (6, 15), 1_000_000: (15, 45)}
 _ASKED = (
     "Where does Ana live now?",
@@ -65,6 +68,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     took_ms: Spread
     p95_ms: float
     cpu_ms: float
+    windows: int = 1
+    calm: int = 1
+    """How many windows there were, and in how many of them the machine was idle: those count."""
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +125,7 @@ def _token(diary: int) -> str:
 def _measure(host: Host, seconds: float, say: Callable[[str], None]) -> Found:
     stages: list[Stage] = []
     there = 0
+    pulse = Pulse()
     for size in SIZES[:2] if seconds <= _QUICK_S else SIZES:
         say(f"writing up to {size:,} events")
         started = time.perf_counter()
@@ -132,7 +139,7 @@ def _measure(host: Host, seconds: float, say: Callable[[str], None]) -> Found:
         stages.append(
             Stage(
                 events=size,
-                asked=[_ask(host, size, kind, seconds) for kind in _BODIES],
+                asked=[_ask_calmly(host, size, kind, seconds, pulse) for kind in _BODIES],
                 all_mb=memory_mb(host.pid)[0],
                 written_per_s=(size - there) / took_s,
             )
@@ -159,27 +166,59 @@ def _write_diary(host: Host, number: int) -> None:
             client.post("/v1/experience/bulk", {"scope": _scope(number), "items": part})
 
 
+class Took(NamedTuple):
+    """What a window's recalls took, each, and of the processor all together."""
+
+    each_ms: list[float]
+    cpu_ms: float
+
+
 def _ask(host: Host, events: int, kind: str, seconds: float) -> Asked:
     """One client, one question after another, on the first scope."""
-    took: list[float] = []
+    with _asking(host, kind) as window:
+        return _asked(events, kind, [window(seconds)])
+
+
+def _ask_calmly(host: Host, events: int, kind: str, seconds: float, pulse: Pulse) -> Asked:
+    """The same in windows: what is judged by a clock counts while the machine is idle."""
+    with _asking(host, kind) as window:
+        wanted = max(1, round(seconds / _WINDOW_S))
+        windows = pulse.windows(lambda: window(_WINDOW_S), wanted)
+    asked = _asked(events, kind, counted(windows))
+    return msgspec.structs.replace(asked, windows=len(windows), calm=len(calm(windows)))
+
+
+@contextlib.contextmanager
+def _asking(host: Host, kind: str) -> Iterator[Callable[[float], Took]]:
+    """Something that asks for so many seconds, by one client, after a few questions to warm up."""
+    bodies = [
+        {"scope": _scope(0), "view": "local", "query": text} | _BODIES[kind] for text in _ASKED
+    ]
     with Client(host) as client:
-        bodies = [
-            {"scope": _scope(0), "view": "local", "query": text} | _BODIES[kind] for text in _ASKED
-        ]
         for number in range(_WARM):
             client.post("/v1/recall", bodies[number % len(bodies)])
-        before, ends = cpu_of(host.pid), time.perf_counter() + seconds
-        while time.perf_counter() < ends:
-            started = time.perf_counter()
-            client.post_unread("/v1/recall", bodies[len(took) % len(bodies)])
-            took.append((time.perf_counter() - started) * 1000)
-        used = cpu_of(host.pid).since(before)
+
+        def ask(seconds: float) -> Took:
+            took: list[float] = []
+            before, ends = cpu_of(host.pid), time.perf_counter() + seconds
+            # Every question as often as every other, whatever the time.
+            while time.perf_counter() < ends or len(took) % len(bodies):
+                started = time.perf_counter()
+                client.post_unread("/v1/recall", bodies[len(took) % len(bodies)])
+                took.append((time.perf_counter() - started) * 1000)
+            return Took(took, cpu_of(host.pid).since(before).all_s * 1000)
+
+        yield ask
+
+
+def _asked(events: int, kind: str, windows: Sequence[Took]) -> Asked:
+    took = [one_ms for window in windows for one_ms in window.each_ms]
     return Asked(
         events=events,
         kind=kind,
         took_ms=spread(took),
         p95_ms=statistics.quantiles(took, n=20)[-1],
-        cpu_ms=used.all_s * 1000 / len(took),
+        cpu_ms=sum(window.cpu_ms for window in windows) / len(took),
     )
 
 
@@ -265,6 +304,7 @@ def section(found: Found, facts: Sequence[str]) -> Section:
             *facts,
             f"scopes of {_SCOPE:,} events, {_TENANTS} tenants; one client, closed loop, keep-alive",
             "a recall takes until the last byte of its answer is read, 100 KB with all layers",
+            f"windows of {_WINDOW_S:g} s; those count in which the machine was idle (`calm.py`)",
         ],
         goals=goals,
         grids=[_grid(found)],
@@ -279,6 +319,7 @@ def _grid(found: Found) -> Grid:
         "p50 ms",
         "p95 ms",
         "CPU ms",
+        "windows, of them idle",
         "memory MB",
         "written and found/s",
     )
@@ -289,6 +330,7 @@ def _grid(found: Found) -> Grid:
             f"{asked.took_ms.p50:.1f}",
             f"{asked.p95_ms:.1f}",
             f"{asked.cpu_ms:.1f}",
+            f"{asked.windows}, {asked.calm}",
             f"{stage.all_mb:,.0f}",
             f"{stage.written_per_s:,.0f}",
         )
