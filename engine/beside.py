@@ -15,20 +15,24 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import IO, Any, Final, Protocol, cast
 
 import msgspec
 
 from engine.clock import Clock
+from engine.describing import Describer, Unplaced, describe, embedded, gist_of, layers_of
+from engine.embedders import Kind, load_embedder
 from engine.folding import fold_entry
 from engine.pipes import receive, send, start_module
 from engine.reading import NICER, read_findings, rest_seldom
 from engine.rows import Ask, Folded, Hurry, Step
 from engine.state.aside import helper, stand_back
+from engine.state.directory import Directory
+from engine.state.index import Embedder
 from engine.state.kv import KV
 from engine.state.rows import Packed
 from engine.state.scratch import clear_scratch, open_beside
@@ -43,6 +47,8 @@ from schemas.entry import Entry
 
 _HELLO: Final = b"ready"
 _GONE: Final = b""
+_QUICK: Final[frozenset[Kind]] = frozenset({"wordllama", "hashing"})
+"""Models that make vectors of a few texts in no time, from what is on the disk."""
 
 
 class Gone(Exception):
@@ -285,10 +291,11 @@ class Process:
     What `is_read_first` goes through another, which reads the words, on its way there.
     """
 
-    def __init__(self, store: Path, generation: int, *, is_read_first: bool) -> None:
+    def __init__(self, store: Path, kind: Kind, generation: int, *, is_read_first: bool) -> None:
+        """`kind` is the model that the indexes ask for vectors."""
         self._store = store
         self._reader = start_module("engine.reading") if is_read_first else None
-        arguments = [str(store), str(generation), *(["read"] if is_read_first else [])]
+        arguments = [str(store), kind, str(generation), *(["read"] if is_read_first else [])]
         before = subprocess.PIPE if self._reader is None else _out_of(self._reader)
         self._process = start_module("engine.beside", arguments, before)
         if self._reader is not None:
@@ -352,6 +359,9 @@ class Sight:
         unit = Unit(base, "staged", projectors)
         self._families = {t: family_of(p, generation) for t, p in unit.owner.items()}
         self.rows = Remembered(Rows(unit, generation, self))
+        self._directory = Directory(base)
+        self._scopes: dict[tuple[int, str], int] = {}
+        self._offsets: dict[bytes, int] = {}
 
     def get(self, family: str, key: bytes) -> bytes | None:
         """The row as it was folded, else as it was written."""
@@ -386,6 +396,34 @@ class Sight:
         self._own.write(batch)
         self.rows.written(pending)
 
+    # ── where things are, as far as it is known here (`Places`) ──
+
+    def saw(self, entries: Sequence[Entry]) -> None:
+        """These entries were handed over to be folded."""
+        for entry in entries:
+            self._scopes[entry.tenant_no, entry.scope] = entry.scope_no
+            if entry.into_scope:
+                self._scopes[entry.tenant_no, entry.into_scope] = entry.into_scope_no
+            self._offsets[entry.id] = entry.offset
+
+    def scope_no(self, tenant_no: int, scope: str) -> int:
+        """The number of a scope that an entry has brought along."""
+        found = self._scopes.get((tenant_no, scope))
+        if found is None:
+            raise Unplaced
+        return found
+
+    def offset(self, tenant_no: int, event: bytes) -> int:
+        """Where an event is in the log."""
+        found = self._offsets.get(event) or self._directory.find(tenant_no, event)
+        if found is None:
+            raise Unplaced
+        return found
+
+    def row(self, tenant_no: int, table: str, key: bytes) -> Any | None:
+        """A row of the views."""
+        return self.rows.get(tenant_no, table, key)
+
     def close(self) -> None:
         """Let go of both."""
         self._base.close()
@@ -395,10 +433,17 @@ class Sight:
 class Desk:
     """Folds what it is asked to, on top of what is written and of what it folded itself."""
 
-    def __init__(self, stages: tuple[Stage, ...], look: Callable[[], Sight]) -> None:
-        """`look` opens what is written now."""
+    def __init__(
+        self,
+        stages: tuple[Stage, ...],
+        look: Callable[[], Sight],
+        model: Callable[[], Embedder | None],
+    ) -> None:
+        """`look` opens what is written now; `model` makes vectors, once it is there."""
         self._stages = stages
         self._look = look
+        self._model = model
+        self._layers = layers_of([one for stage in stages for one in stage.projectors])
         self._sight: Sight | None = None
         self._has_failed = False
 
@@ -415,11 +460,26 @@ class Desk:
             self._has_failed = False
         if self._has_failed or self._sight is None:
             return Folded([], [], is_whole=False)
-        overlay = Overlay(self._sight.rows)
+        sight = self._sight
+        overlay = Overlay(sight.rows)
+        sight.saw(ask.entries)
         steps = self._fold(ask, read, overlay)
         rows = packed(overlay.pending)
-        self._sight.keep(rows, overlay.pending)
-        return Folded(rows, steps, is_whole=not self._has_failed)
+        sight.keep(rows, overlay.pending)
+        # While others post, the server has little time for its indexes, and nobody waits here.
+        is_described = bool(steps) and ask.is_beside and not ask.is_again
+        said = self._said(sight, ask.entries[: len(steps)], overlay) if is_described else None
+        return Folded(rows, steps, is_whole=not self._has_failed, described=said)
+
+    def _said(self, sight: Sight, entries: Sequence[Entry], overlay: Overlay) -> bytes:
+        """What the entries mean for the indexes, with vectors where the model is there."""
+        found = describe(Describer(sight), self._layers, entries, overlay.pending)
+        model = self._model()
+        if model is not None:
+            texts = [gist_of(document) for one in found.told for document in one[4]]
+            vectors = list(embedded(model, texts, _nothing))
+            found = msgspec.structs.replace(found, model=model.name, vectors=vectors)
+        return _encode(found)
 
     def _fold(self, ask: Ask, read: Sequence[Extraction | None], overlay: Overlay) -> list[Step]:
         steps: list[Step] = []
@@ -453,16 +513,20 @@ def look(store: Path, generation: int) -> Sight:
     return Sight(*open_beside(store, families), projectors, generation)
 
 
-def serve(store: Path, generation: int, *, is_read: bool) -> None:
+def _nothing() -> None:
+    """Nobody waits here."""
+
+
+def serve(store: Path, kind: Kind, generation: int, *, is_read: bool) -> None:
     """Fold until the server hangs up; what each ask says follows it, when another has read it.
 
     While others post, a thread folds that stands back; one that did so once may not come forward
     again, so that there is another for when nobody posts.
     """
-    desk = Desk(STAGES, partial(look, store, generation))
     pipe_in, pipe_out = sys.stdin.buffer, sys.stdout.buffer
     send(pipe_out, _HELLO)
-    with helper(1, "back", stand_back) as back:
+    with helper(1, "back", stand_back) as back, helper(1, "model") as loader:
+        desk = Desk(STAGES, partial(look, store, generation), Model(kind, loader))
         while (message := receive(pipe_in)) is not None:
             findings = receive(pipe_in) if is_read else None
             if is_read and findings is None:
@@ -474,10 +538,32 @@ def serve(store: Path, generation: int, *, is_read: bool) -> None:
             send(pipe_out, answer)
 
 
+class Model:
+    """The model that makes vectors, loaded when it is first asked for; until then there is none.
+
+    One that is slow, or not on the disk, is asked by the server alone.
+    """
+
+    def __init__(self, kind: Kind, loader: ThreadPoolExecutor) -> None:
+        self._kind = kind
+        self._loader = loader
+        self._loading: Future[Embedder] | None = None
+
+    def __call__(self) -> Embedder | None:
+        """The model, if it is there."""
+        if self._kind not in _QUICK:
+            return None
+        if self._loading is None:
+            self._loading = self._loader.submit(load_embedder, self._kind)
+        is_loaded = self._loading.done() and self._loading.exception() is None
+        return self._loading.result() if is_loaded else None
+
+
 def main(arguments: Sequence[str]) -> None:
-    """What the server starts: the store, the generation to fold into, whether words were read."""
+    """What the server starts: the store, the model, the generation, whether words were read."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends it
     rest_seldom()
     os.nice(NICER)
     with contextlib.suppress(BrokenPipeError):
-        serve(Path(arguments[0]), int(arguments[1]), is_read="read" in arguments[2:])
+        store, kind, generation, *more = arguments
+        serve(Path(store), cast("Kind", kind), int(generation), is_read="read" in more)

@@ -76,6 +76,7 @@ class Daemon:
         self.park: Parker | None = None
         self.beside: Beside | None = None
         self.on_folded: Callable[[], None] | None = None
+        self.on_described: Callable[[int, int, bytes], None] = _nobody
         self.failure: str | None = None
         self._lock = threading.Lock()
         self._skips: set[tuple[str, int]] = set()
@@ -349,6 +350,7 @@ class Daemon:
                 waiting = self.announcer.told(batch, fresh) if fresh else None
                 token = self._lifecycle.seal(batch)
                 self._kv.write(batch)
+            self._hand_over(folded)
             self.unit.commit(after)
         if overlay is not None:
             self.unit.remembering().written(overlay.pending)
@@ -365,6 +367,15 @@ class Daemon:
         if self.on_folded is not None:
             self.on_folded()
         return True
+
+    def _hand_over(self, folded: Folded) -> None:
+        """What was said of these entries, before whoever follows them can see them written.
+
+        Not of rows that are built: the indexes follow those that are read.
+        """
+        if folded.described is not None and self.unit.target != self.unit.state.building:
+            first, last = folded.steps[0].offset, folded.steps[-1].offset
+            self.on_described(first, last, folded.described)
 
     def trim_feed(self) -> None:
         """The feed is for indexes that follow it; one that was not there for long rebuilds."""
@@ -504,3 +515,8 @@ def run_in_loop(
         await work()
 
     asyncio.run_coroutine_threadsafe(go(), loop).result()
+
+
+def _nobody(first: int, last: int, message: bytes) -> None:
+    """Nobody follows."""
+    del first, last, message

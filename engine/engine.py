@@ -350,8 +350,8 @@ def _beside(settings: Settings, kv: KV, runner: Daemon, projection: Projection) 
     can_see = isinstance(kv, RocksKV) and projection.stages is STAGES
     if settings.projection == "thread" or not can_see:
         return None
-    store = settings.data / "store"
-    return Beside(runner.unit, partial(Process, store), runner.foldable, runner.clock)
+    start = partial(Process, settings.data / "store", embedder_of(settings))
+    return Beside(runner.unit, start, runner.foldable, runner.clock)
 
 
 def _trail(kv: KV, vault: Vault, names: Names, clock: Clock, policies: Policies) -> Trail:
@@ -439,6 +439,7 @@ async def start(engine: Engine, *, run_daemon: bool = True) -> None:
     )
     engine.committer.on_durable = engine.daemon.wake
     engine.daemon.on_folded = engine.indexer.wake
+    engine.daemon.on_described = engine.indexer.described.put
     engine.indexer.on_indexed = engine.daemon.announcer.indexed
     # The daemon is a thread of pure Python: with the default of 5 ms it would hold the event loop
     # up for that long whenever both have work.

@@ -4,48 +4,38 @@ Reads the log, the change feed and the views, and writes to one generation of th
 comes from its entry, a record from the views as they are now: only its latest version is indexed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
 from engine.clock import Clock
 from engine.courtesy import Courtesy, Way
-from engine.documents import event_documents, first_event, record_document
+from engine.describing import Describer, Name, embedded, gist_of, layers_of, withdrawn_by
 from engine.entries import EntryReader
-from engine.rows import Feed
-from engine.state.blocks import pack_vectors, row_of, shape_of
+from engine.rows import Described, Feed
+from engine.state.blocks import row_of
 from engine.state.directory import Directory
 from engine.state.embeddings import FAMILIES as EMBEDDINGS
 from engine.state.embeddings import Embeddings, Kept
 from engine.state.generations import Generation
-from engine.state.index import Document, Embedder, Layer
-from engine.state.kv import KV, StoreError
+from engine.state.index import Document, Embedder
+from engine.state.kv import KV, Batch
 from engine.state.log import KvLog
 from engine.state.names import SCOPE, TENANT, Names
 from engine.state.rows import Row
 from engine.state.vault import Vault, offset_key
 from engine.state.vector_index import Gone, Placed
 from engine.state.views import Halves, Unit
-from projectors.records import LAYERS
 from schemas import limits
-from schemas.entry import Cancel, Directive, Entry, Forget
-from schemas.ids import parse_id, raw_of
-from schemas.layers import Record
 
 FAMILIES = EMBEDDINGS
-RECORD_LAYERS: Final[tuple[Layer, ...]] = ("episodes", "facts", "beliefs", "concepts")
 _ROWS_AT_ONCE: Final = 16
-_TEXTS_AT_ONCE: Final = 128
-_FIRST_VERSION: Final = (1).to_bytes(4, "big")
-
-Name = tuple[int, Layer, bytes]
-"""(tenant, layer, raw id): what a document is about."""
 
 
 _unpack_feed = msgspec.msgpack.Decoder(Feed).decode
+_unpack_described = msgspec.msgpack.Decoder(Described).decode
 
 
 @dataclass(frozen=True)
@@ -61,10 +51,34 @@ class Sources:
     way: Way
 
 
+class Stored:
+    """Where things are, by what is written."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._names = sources.names
+        self._directory = Directory(sources.kv)
+        self._staged = sources.staged
+
+    def scope_no(self, tenant_no: int, scope: str) -> int:
+        """The number of a scope; 0 is none."""
+        return self._names.known(SCOPE, tenant_no, scope) or 0
+
+    def offset(self, tenant_no: int, event: bytes) -> int:
+        """Where an event is in the log; 0 when it is not there."""
+        return self._directory.find(tenant_no, event) or 0
+
+    def row(self, tenant_no: int, table: str, key: bytes) -> Any | None:
+        """A row of the views as they are now."""
+        return self._staged.get(tenant_no, table, key)
+
+
 class Work:
     """What a run of entries means for the indexes: of each record the last word, and where from."""
 
     def __init__(self) -> None:
+        self.model = ""
+        self.vectors: dict[str, Kept] = {}
+        """Of texts, by this model, where somebody has made them already."""
         self._documents: dict[Name, tuple[int, list[Document]]] = {}
         self._gone: dict[Name, int] = {}
         self._fresh: set[Name] = set()
@@ -124,11 +138,15 @@ class Follower:
         self._sources = sources
         self._give_way = Courtesy(sources.way).give_way
         self._read_entry = EntryReader(sources.names).read
-        self._directory = Directory(sources.kv)
+        self._describer = Describer(Stored(sources))
         self._embeddings: dict[tuple[str, int], Embeddings] = {}
-        self._layers: dict[str, Layer] = {layer: layer for layer in _layers_of(sources.staged)}
-        self.unreadable = 0
+        self._layers = layers_of(sources.staged.projectors)
+        self._unreadable = 0
+
+    @property
+    def unreadable(self) -> int:
         """Entries and records of which no document could be made."""
+        return self._unreadable + self._describer.unreadable
 
     # ── what there is to do ──────────────────────────────────────────────────────────────────
 
@@ -158,10 +176,10 @@ class Follower:
         for row in rows:
             self._give_way()
             entry = self._read_entry(row)
-            documents = self._made(event_documents, entry)
+            documents = self._describer.event(entry)
             if documents:
                 found.put((entry.tenant_no, "events", entry.id), entry.offset, documents)
-            for withdrawn in _withdrawn(entry):
+            for withdrawn in withdrawn_by(entry):
                 found.remove((entry.tenant_no, "events", withdrawn), entry.offset)
         first, last = rows[0].header.offset, rows[-1].header.offset
         start, end = offset_key(max(first, feed_after + 1)), offset_key(last + 1)
@@ -187,7 +205,25 @@ class Follower:
         if record is None:
             work.remove(name, offset)
         else:
-            work.put(name, offset, self._documents(tenant_no, layer, raw, record))
+            work.put(name, offset, self._describer.record(tenant_no, layer, raw, record))
+
+    def described(self, message: bytes, last: int) -> Work:
+        """The same of entries up to `last`, by who folded them; what is missing is looked up."""
+        said = _unpack_described(message)
+        found = Work()
+        for tenant_no, layer, raw, offset, documents in said.told:
+            found.put((tenant_no, layer, raw), offset, documents)
+        for tenant_no, layer, raw, offset in said.gone:
+            found.remove((tenant_no, layer, raw), offset)
+        for name in said.left:
+            self._give_way()
+            self._look_up(found, name, last)
+        found.model = said.model
+        if said.vectors:
+            texts = [gist_of(document) for one in said.told for document in one[4]]
+            found.vectors = dict(zip(texts, said.vectors, strict=True))
+        self._unreadable += said.unreadable
+        return found
 
     def records(self) -> Iterator[Work]:
         """Every record there is now, a page at a time, for a generation that has none."""
@@ -199,47 +235,10 @@ class Follower:
                 ):
                     found = Work()
                     for raw, record in page:
-                        documents = self._documents(tenant_no, layer, raw, record)
+                        documents = self._describer.record(tenant_no, layer, raw, record)
                         found.put((tenant_no, layer, raw), 1, documents)
                     yield found
                     after = page[-1][0]
-
-    def _made(self, make: Callable[..., list[Document]], *given: Any) -> list[Document]:
-        """The documents; one that cannot be made is counted, and holds up no other."""
-        try:
-            return make(*given)
-        except StoreError:
-            raise
-        except Exception:  # noqa: BLE001 - health shows how many there are
-            self.unreadable += 1
-            return []
-
-    def _documents(
-        self, tenant_no: int, layer: Layer, raw: bytes, record: Record
-    ) -> list[Document]:
-        return self._made(self._told, tenant_no, layer, raw, record)
-
-    def _told(self, tenant_no: int, layer: Layer, raw: bytes, record: Record) -> list[Document]:
-        scope_no = self._sources.names.known(SCOPE, tenant_no, record.scope) or 0
-        event = parse_id("evt", first_event(record) or "")
-        offset = 0 if event is None else self._directory.find(tenant_no, event) or 0
-        document = record_document(
-            layer,
-            record,
-            place=(tenant_no, scope_no),
-            offset=offset,
-            known_from=self._known_from(tenant_no, layer, raw, record),
-        )
-        return [document]
-
-    def _known_from(self, tenant_no: int, layer: Layer, raw: bytes, record: Record) -> datetime:
-        """When the first version of the record was recorded."""
-        if record.version > 1:
-            staged = self._sources.staged
-            first: Record | None = staged.get(tenant_no, f"{layer}_past", raw + _FIRST_VERSION)
-            if first is not None:
-                return first.recorded_from
-        return record.recorded_from
 
     # ── doing it ─────────────────────────────────────────────────────────────────────────────
 
@@ -260,40 +259,33 @@ class Follower:
     def give_vectors(self, generation: Generation, work: Work, last: int) -> None:
         """Hand the vector index what entries up to `last` mean, embedding what is new."""
         documents, gone = work.after(generation.vectors.watermark())
-        kept = self._kept(generation.embedder)
+        kept, batch = self._kept(generation.embedder), self._sources.kv.batch()
         keys = [kept.key(document.tenant_no, gist_of(document)) for document in documents]
-        found = dict(zip(keys, kept.find(keys), strict=True))
-        batch = self._sources.kv.batch()
-        missing = {
-            key: gist_of(document)
-            for key, document in zip(keys, documents, strict=True)
-            if found[key] is None
-        }
-        for key, (vector, tokens) in self._embedded(generation.embedder, missing).items():
-            found[key] = (vector, tokens)
-            kept.keep(batch, key, vector, tokens)
+        texts = dict(zip(keys, map(gist_of, documents), strict=True))
+        vectors = self._vectors(generation.embedder, work, texts, batch)
         placed = []
         for key, document in zip(keys, documents, strict=True):
             self._give_way()
-            vector, tokens = found[key] or (b"", b"")
-            row = row_of(document, key, vector, tokens)
+            row = row_of(document, key, *vectors[key])
             placed.append(Placed(document.tenant_no, document.scope_no, document.layer, row))
         generation.vectors.write(batch, placed, gone, last)
 
-    def _embedded(self, embedder: Embedder, texts: dict[bytes, str]) -> dict[bytes, Kept]:
-        """Vectors and tokens of texts, by their keys."""
-        keys = list(texts)
-        found: dict[bytes, Kept] = {}
-        for start in range(0, len(keys), _TEXTS_AT_ONCE):
-            self._give_way()
-            part = keys[start : start + _TEXTS_AT_ONCE]
-            given = [texts[key] for key in part]
-            vectors = pack_vectors(embedder.embed(given))
-            short = [text if shape_of(text)[0] <= limits.LATE_WORDS_MAX else "" for text in given]
-            tokens = embedder.token_batches(short)
-            for key, vector, ids in zip(part, vectors, tokens, strict=True):
-                found[key] = (vector, ids.astype("<i4").tobytes())
-        return found
+    def _vectors(
+        self, embedder: Embedder, work: Work, texts: dict[bytes, str], batch: Batch
+    ) -> dict[bytes, Kept]:
+        """Vectors of texts by their keys: brought along, kept from before, or else made now."""
+        kept = self._kept(embedder)
+        brought = work.vectors if work.model == embedder.name else {}
+        new = {key: brought[text] for key, text in texts.items() if text in brought}
+        asked = [key for key in texts if key not in new]
+        found = dict(zip(asked, kept.find(asked), strict=True))
+        missing = [key for key in asked if found[key] is None]
+        made = embedded(embedder, [texts[key] for key in missing], self._give_way)
+        new.update(zip(missing, made, strict=True))
+        for key, (vector, tokens) in new.items():
+            kept.keep(batch, key, vector, tokens)
+        known = {key: one for key, one in found.items() if one is not None}
+        return known | new
 
     def forget_other_models(self, embedder: Embedder) -> None:
         """What other models said of texts is not needed any more."""
@@ -306,25 +298,3 @@ class Follower:
             sources = self._sources
             self._embeddings[place] = Embeddings(sources.kv, sources.vault, *place)
         return self._embeddings[place]
-
-
-def _layers_of(staged: Unit) -> list[Layer]:
-    """The layers that these projectors keep as records."""
-    tables = {table: shape for one in staged.projectors for table, shape in one.tables.items()}
-    return [layer for layer in RECORD_LAYERS if tables.get(layer) is LAYERS[layer][1]]
-
-
-def gist_of(document: Document) -> str:
-    """What is embedded of a document; nothing when the client asked for that."""
-    return document.gist[: limits.EMBED_CHARS_MAX].strip() if document.embeds else ""
-
-
-def _withdrawn(entry: Entry) -> Iterator[bytes]:
-    """The events that this entry takes out of recall: cancelled, or without their payload."""
-    command = entry.body.command if isinstance(entry.body, Directive) else None
-    match command:
-        case Cancel(event_id=event_id):
-            yield raw_of("evt", event_id)
-        case Forget(cascade=cascade, events=events) if cascade != "derived_only":
-            for event in events:
-                yield raw_of("evt", event.event_id)

@@ -33,6 +33,47 @@ class Served(NamedTuple):
     embedder: Embedder
 
 
+class Said(NamedTuple):
+    """What somebody said of a run of entries (`Described`, as it travels)."""
+
+    first: int
+    last: int
+    message: bytes
+
+
+class Handed:
+    """What was said of runs of entries that the indexes have not come to; from any thread.
+
+    It is a help and no more: what is not here is worked out from the log and the views.
+    """
+
+    def __init__(self) -> None:
+        self._said: deque[Said] = deque()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def put(self, first: int, last: int, message: bytes) -> None:
+        """Entries from the one to the other mean this."""
+        with self._lock:
+            if self._bytes + len(message) <= limits.DESCRIBED_BYTES_MAX:
+                self._said.append(Said(first, last, message))
+                self._bytes += len(message)
+
+    def after(self, offset: int) -> Said | None:
+        """What was said of the entries that follow an offset; what lies before it goes."""
+        with self._lock:
+            while self._said and self._said[0].first <= offset:
+                self._bytes -= len(self._said.popleft().message)
+            found = self._said[0] if self._said else None
+            return found if found is not None and found.first == offset + 1 else None
+
+    def clear(self) -> None:
+        """Words may have been erased: nothing is kept of them."""
+        with self._lock:
+            self._said.clear()
+            self._bytes = 0
+
+
 class Trouble:
     """Something that does not work just now and is tried again, a little later each time."""
 
@@ -74,6 +115,9 @@ class Indexer:
         self._records_until = 0
         self._committed_s = self._due_s = self._commit_s = 0.0
         self._told = 0
+        self.described = Handed()
+        """What those who folded have said of entries, which need not be worked out again."""
+        sources.log.on_erased.append(self.described.clear)
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._running: threading.Thread | None = None
@@ -255,9 +299,7 @@ class Indexer:
         start = ahead if is_held else min(ahead, behind)
         if start >= self._target():
             return False
-        rows = self._follower.read(start + 1, self._target())
-        work = self._follower.work(rows, generation.feed_after)
-        last = rows[-1].header.offset
+        work, last = self._next_work(generation, start, is_abreast=ahead == behind)
         if ahead == behind:
             work.compare(generation)
         if ahead < last:
@@ -268,6 +310,16 @@ class Indexer:
         else:
             generation.forget_given()
         return True
+
+    def _next_work(
+        self, generation: Generation, start: int, *, is_abreast: bool
+    ) -> tuple[Work, int]:
+        """What comes after an offset, and up to where: as it was described, or worked out here."""
+        said = self.described.after(start)
+        if said is not None and is_abreast and start >= generation.feed_after:
+            return self._follower.described(said.message, said.last), said.last
+        rows = self._follower.read(start + 1, self._target())
+        return self._follower.work(rows, generation.feed_after), rows[-1].header.offset
 
     def _is_held(self, generation: Generation) -> bool:
         """Whether the vectors wait: for the model, or for a generation with its dimensions."""
@@ -336,6 +388,7 @@ class Indexer:
         """Start the next generation, empty, beside the one that is read."""
         before, self._building = self._building, None
         _close(before)
+        self.described.clear()
         self._building = self._generations.begin(self._wanted(embedder), embedder)
         self._records_until = self._target()
         self._records, self._page = self._follower.records(), None

@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 
+from engine.state.embeddings import Kept as Vector
+from engine.state.index import Document, Layer
 from engine.state.rows import Packed
 from schemas import limits
 from schemas.entry import Entry
@@ -146,6 +148,21 @@ class Folded(msgspec.Struct, frozen=True, array_like=True):
     rows: list[Packed]
     steps: list[Step]
     is_whole: bool = True
+    described: bytes | None = None
+    """What they mean for the indexes (`Described`), where somebody has said it already."""
+
+
+class Described(msgspec.Struct, frozen=True, array_like=True):
+    """What entries that were folded together mean for the indexes; each with where from."""
+
+    told: list[tuple[int, Layer, bytes, int, list[Document]]]
+    gone: list[tuple[int, Layer, bytes, int]]
+    left: list[tuple[int, Layer, bytes]]
+    """Records that are to be looked up."""
+    unreadable: int = 0
+    model: str = ""
+    vectors: list[Vector] = []
+    """Of each document, in their order, by this model; none where there is no model."""
 
 
 class Waiting(msgspec.Struct, frozen=True, array_like=True):

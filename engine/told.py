@@ -53,7 +53,7 @@ class Told:
         self._bytes = 0
         self._episodes: dict[str, _Composed] = {}
         self._erasures = 0
-        log.on_erased = self.clear
+        log.on_erased.append(self.clear)
 
     def read(self, offsets: Sequence[int]) -> list[Event | None]:
         """The experiences at these offsets, as they were told; None where none is left."""

@@ -587,6 +587,10 @@ INDEX_GIVEN_MAX: Final = 8192
 """Records whose last documents the indexer remembers, about half a KB each: one that is told again
 reads as it did, and is not indexed again."""
 
+DESCRIBED_BYTES_MAX: Final = 8 * MIB
+"""Of what the folding process said of entries that the indexes have not come to: a few hundred
+entries. More of it is not kept, and worked out when they come there."""
+
 INDEX_PENDING_MAX: Final = 4096
 """Documents added to the text index before a commit is due, however busy it is."""
 

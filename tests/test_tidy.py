@@ -22,7 +22,7 @@ PARAMETERS_MAX = 7
 
 BROAD_EXCEPTS: dict[str, str] = {
     "api/bodies.py": "thrown on into the coroutine that was waiting, which raises it again",
-    "engine/follow.py": "a document that cannot be made is counted, in health, and holds up none",
+    "engine/describing.py": "a document that cannot be made is counted in health and holds up none",
     "engine/jobs.py": "the job's own row says what went wrong, and a metric counts it",
     "engine/work/worker.py": "the owner is told, counts it, and shows it when it has had enough",
     "engine/commit.py": "a bug in one proposal fails that caller with INTERNAL, not the batch",

@@ -18,7 +18,7 @@ LAYERS: tuple[Layer, ...] = ("events", "episodes", "facts", "beliefs", "concepts
 """The order is that of the numbers by which the indexes know a layer."""
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Document(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """What the indexes keep of one record.
 
     `text` is what words are matched against (speaker and date included); `gist` is the bare

@@ -175,7 +175,7 @@ class KvLog(Reads):
         self._flusher = ThreadPoolExecutor(1, thread_name_prefix="log-sync")
         self._key_layer = ThreadPoolExecutor(1, thread_name_prefix="vault-fill")
         self._waiters: list[asyncio.Future[None]] = []
-        self.on_erased: Callable[[], None] = _nothing
+        self.on_erased: list[Callable[[], None]] = []
         """Called when bodies are gone and before that is durable: who keeps words lets them go."""
         self._cache: dict[int, _Fresh] = {}
         self._cache_bytes = 0
@@ -468,7 +468,7 @@ class KvLog(Reads):
             self.directory.free(batch, next(self.headers(offset, offset + 1))[0])
         # The mark is durable before the key dies: a crash between them must not look like damage.
         self._kv.write(batch)
-        self.on_erased()
+        self._let_go()
         self.syncer.sync()
         self._vault.destroy(doomed)
         self._kv.compact("payload", offset_key(doomed[0]), offset_key(doomed[-1] + 1))
@@ -490,11 +490,15 @@ class KvLog(Reads):
         recorded = gone[-1].recorded_us.to_bytes(8, "big")
         batch.put("meta", b"log.base", offset_key(before - 1) + chain + recorded)
         self._kv.write(batch)
-        self.on_erased()
+        self._let_go()
         self.syncer.sync()
         self.base_offset, self.base_chain = before - 1, chain
         self._vault.destroy([header.offset for header in gone])
         self._kv.compact("payload", None, offset_key(before))
+
+    def _let_go(self) -> None:
+        for let_go in self.on_erased:
+            let_go()
 
     def _forget(self, offset: int) -> None:
         gone = self._cache.pop(offset, None)
@@ -525,10 +529,6 @@ class _Tail:
         row = self._rows.popleft()
         self._start = row.header.offset + 1
         return row
-
-
-def _nothing() -> None:
-    """Nobody listens."""
 
 
 def _pack(body: bytes) -> bytes:

@@ -15,7 +15,7 @@ from engine.state.rocks import RocksKV
 
 def open_beside(store: Path, families: Sequence[str]) -> tuple[KV, KV]:
     """These families of a store as they are now, and empty ones of the same names for ourselves."""
-    base = RocksKV.open_small(store, ["meta", *families], read_only=True)
+    base = RocksKV.open_small(store, ["meta", "ids", *families], read_only=True)
     clear_scratch(store, os.getpid())
     own = RocksKV.open_small(_place(store, os.getpid()), families, read_only=False)
     return base, own

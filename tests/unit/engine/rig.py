@@ -174,7 +174,7 @@ class Inside:
                 own.create_family(family_of(projector.name, generation))
             return Sight(base, own, unit.projectors, generation)
 
-        self._desk = Desk(stages, look)
+        self._desk = Desk(stages, look, lambda: None)
 
     def ask(self, message: bytes) -> "Future[bytes]":
         """Answer at once; or never, for one that was killed."""

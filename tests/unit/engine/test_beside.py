@@ -61,17 +61,25 @@ def test_rows_are_seen_as_folded_else_as_written_also_several_at_once():
 
 
 @contextlib.asynccontextmanager
-async def on_disk(rig, tmp_path):
-    """An engine over a data directory, with a backlog; the daemon is stepped by hand."""
-    settings = Settings(data=tmp_path / "data", embedder="hashing", ballast_mb=1)
+async def opened(rig, settings):
+    """An engine over a data directory; the daemon is stepped by hand."""
     engine = assemble(settings, open_stores(settings))
     engine.daemon._stopping = rig.Impatient()
     await start(engine, run_daemon=False)
     try:
-        await say(rig, engine, BACKLOG)
         yield engine
     finally:
         await close_engine(engine)
+
+
+@contextlib.asynccontextmanager
+async def on_disk(rig, tmp_path):
+    """The same, with a backlog."""
+    async with opened(rig, Settings(data=tmp_path / "data", embedder="hashing", ballast_mb=1)) as (
+        engine
+    ):
+        await say(rig, engine, BACKLOG)
+        yield engine
 
 
 async def say(rig, engine, count):
@@ -85,7 +93,7 @@ async def say(rig, engine, count):
 def started(engine, tmp_path, *, is_read_first=False):
     """A process that nobody has asked anything."""
     store = tmp_path / "data" / "store"
-    return Process(store, engine.staged.target, is_read_first=is_read_first)
+    return Process(store, "hashing", engine.staged.target, is_read_first=is_read_first)
 
 
 def policies_of(pid):
