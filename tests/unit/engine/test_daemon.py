@@ -1,6 +1,7 @@
 """Is the log carried to the projectors once and whole, whatever fails on the way?"""
 
 import asyncio
+import os
 from contextlib import suppress
 from dataclasses import replace
 
@@ -717,6 +718,49 @@ async def test_a_store_that_fails_stops_the_daemon_visibly(rig):
         assert "this family failed" in engine.daemon.failure
         assert [f"daemon: {engine.daemon.failure}"] == health(engine, rig.ALICE).reasons
         assert receipt.event_id == get_event(engine, rig.ALICE, receipt.event_id).id
+
+
+# Whoever posts
+
+
+async def until(is_so):
+    """Come back when it is so; the suite's own limit says when that takes too long."""
+
+    def look():
+        while not is_so():
+            os.sched_yield()
+
+    await asyncio.to_thread(look)
+
+
+async def test_a_gap_between_two_posts_is_not_their_end(rig):
+    """The daemon minds those who post until none has for a while, by the clock."""
+
+    class Watch(rig.HandClock):
+        passed_s = 0.0
+
+        def elapsed_s(self):
+            return self.passed_s
+
+    async with rig.Site(clock=Watch()) as site:
+        engine = await site.open(run_daemon=True)
+        daemon, way, looks = engine.daemon, engine.committer.way, []
+        saw = daemon._posts.saw
+        daemon._posts.saw = lambda *seen: looks.append(saw(*seen)) or looks[-1]
+        await rig.post(engine, "one")
+        await until(lambda: way.is_beside and daemon._beside_entries)
+        few = daemon._beside_entries
+        site.clock.passed_s += limits.POSTS_LATELY_S / 2
+        seen = len(looks)
+        daemon.wake()
+        await until(lambda: len(looks) > seen)
+        in_a_gap = way.is_beside
+        site.clock.passed_s += limits.POSTS_LATELY_S
+        daemon.wake()
+        await until(lambda: not (way.is_beside or daemon._beside_entries))
+
+        assert limits.WAITED_FOR_ENTRIES_MIN == few
+        assert in_a_gap
 
 
 # The feed
