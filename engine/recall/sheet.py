@@ -73,7 +73,7 @@ class Sheet:
         self.is_deprecated = getattr(thing, "stance", None) == "deprecated"
         self.lines: dict[tuple[str, ...], tuple[str, int]] = {}
         """(model, rendering, *marks) -> its line with all of its words, and the tokens it has."""
-        self.encoded: tuple[bytes, bytes] | None = None
+        self.encoded: tuple[bytes, str] | None = None
         """The record as a client gets it, and where it comes from; None until somebody did."""
         self.has_source = isinstance(thing, Event) and thing.source is not None
         """Whether it says itself where it comes from: then the item's word takes that place."""
