@@ -88,12 +88,12 @@ class StaticEmbedder:
 
     def token_vectors(self, tokens: Any) -> Vectors:
         """The row of each token, as long as it is: a rare word's is longer than a common one's."""
-        rows: Vectors = self._table[np.asarray(tokens, np.int32)]
+        rows: Vectors = self._table.take(tokens, axis=0)
         return rows
 
     def begins_word(self, tokens: Any) -> NDArray[np.bool_]:
         """A piece that begins a word carries the space before it."""
-        flags: NDArray[np.bool_] = self._begins[np.asarray(tokens, np.int32)]
+        flags: NDArray[np.bool_] = self._begins.take(tokens)
         return flags
 
     def count(self, text: str) -> int:
