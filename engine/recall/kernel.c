@@ -132,6 +132,146 @@ static int talk_of(Held *held, PyObject *session, PyObject *role, PyObject *obse
     return roles == talk->count && moments == talk->count ? 0 : refused("columns of two lengths");
 }
 
+/* ── channels ──────────────────────────────────────────────────────────────────────────────── */
+
+/* What a channel said: rows, the best first, and their scores. */
+typedef struct {
+    Py_ssize_t count;
+    const int64_t *rows;
+    const float *scores;
+} Channel;
+
+static int read_channel(Held *held, PyObject *rows, PyObject *scores, Channel *channel)
+{
+    Py_ssize_t count;
+    if ((channel->rows = items(held, rows, 8, &channel->count)) == NULL) return -1;
+    if ((channel->scores = items(held, scores, 4, &count)) == NULL) return -1;
+    return count == channel->count ? 0 : refused("columns of two lengths");
+}
+
+/* ── the strongest ──────────────────────────────────────────────────────────────────────────── */
+
+/* What is said of a document, and by which id. */
+typedef struct {
+    PyObject *raw; /* borrowed */
+    double much;
+} Said;
+
+/* Documents that something was said of, each once: its place is found by its id. */
+typedef struct {
+    PyObject *places; /* a dictionary */
+    Said *said;
+    Py_ssize_t count;
+} Heard;
+
+/* What is said of a document so far: nothing, where it is new. NULL with an error set. */
+static double *heard_of(Heard *heard, PyObject *raw)
+{
+    PyObject *place = PyBytes_Check(raw) ? PyDict_GetItemWithError(heard->places, raw) : NULL;
+    if (place != NULL) return &heard->said[PyLong_AsSsize_t(place)].much;
+    if (!PyBytes_Check(raw)) refused("not an id");
+    if (PyErr_Occurred()) return NULL;
+    PyObject *number = PyLong_FromSsize_t(heard->count);
+    int failed = number == NULL || PyDict_SetItem(heard->places, raw, number) < 0;
+    Py_XDECREF(number);
+    if (failed) return NULL;
+    heard->said[heard->count] = (Said){raw, 0};
+    return &heard->said[heard->count++].much;
+}
+
+/* The hits of a layer, each beside the best of them. */
+static int hear_words(Heard *heard, PyObject *hits, PyObject *layer)
+{
+    double best = 0;
+    int is_first = 1;
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(hits); at++) {
+        PyObject *hit = PyList_GET_ITEM(hits, at);
+        if (!PyTuple_Check(hit) || PyTuple_GET_SIZE(hit) < 3) return refused("not a hit");
+        PyObject *own = PyTuple_GET_ITEM(hit, 1);
+        if (!PyUnicode_Check(own)) return refused("not a hit");
+        if (own != layer && PyUnicode_Compare(own, layer)) continue;
+        double score = -PyFloat_AsDouble(PyTuple_GET_ITEM(hit, 0));
+        double *much = PyErr_Occurred() ? NULL : heard_of(heard, PyTuple_GET_ITEM(hit, 2));
+        if (much == NULL) return -1;
+        *much = score;
+        if (is_first || score > best) best = score;
+        is_first = 0;
+    }
+    for (Py_ssize_t at = 0; at < heard->count; at++) heard->said[at].much /= best;
+    return 0;
+}
+
+/* Rows of a block, as like as each is. */
+static int hear_meaning(Heard *heard, PyObject *raws, const int64_t *rows, const float *scores, Py_ssize_t count)
+{
+    for (Py_ssize_t at = 0; at < count; at++) {
+        if (rows[at] < 0 || rows[at] >= PyList_GET_SIZE(raws)) return refused("a row that is not there");
+        double *much = heard_of(heard, PyList_GET_ITEM(raws, rows[at]));
+        if (much == NULL) return -1;
+        *much += scores[at];
+    }
+    return 0;
+}
+
+/* Whether one is spoken for more than another; by id where it is as much. */
+static int is_stronger(const Said *one, const Said *other)
+{
+    if (one->much != other->much) return one->much > other->much;
+    Py_ssize_t own = PyBytes_GET_SIZE(one->raw), theirs = PyBytes_GET_SIZE(other->raw);
+    int found = memcmp(PyBytes_AS_STRING(one->raw), PyBytes_AS_STRING(other->raw), (size_t)(own < theirs ? own : theirs));
+    return found ? found < 0 : own < theirs;
+}
+
+/* The strongest one after another: few are wanted of those there are. */
+static PyObject *strongest_of(Heard *heard, Py_ssize_t most)
+{
+    PyObject *found = PyList_New(most < heard->count ? most : heard->count);
+    for (Py_ssize_t place = 0; found && place < PyList_GET_SIZE(found); place++) {
+        Py_ssize_t best = place;
+        for (Py_ssize_t at = place + 1; at < heard->count; at++)
+            if (is_stronger(&heard->said[at], &heard->said[best])) best = at;
+        Said chosen = heard->said[best];
+        heard->said[best] = heard->said[place];
+        PyObject *pair = Py_BuildValue("Od", chosen.raw, chosen.much);
+        if (pair == NULL) Py_CLEAR(found); else PyList_SET_ITEM(found, place, pair);
+    }
+    return found;
+}
+
+PyDoc_STRVAR(strongest_doc,
+"strongest(hits, layer, near, most)\n\n"
+"The documents of a layer that words and meaning together speak for most, as (id, how much), best\n"
+"first: of hits by words, each beside the best of them, and of (rows, scores, ids) of blocks.");
+
+static PyObject *strongest(PyObject *self, PyObject *args)
+{
+    PyObject *hits, *layer, *near, *found = NULL;
+    Py_ssize_t most, all;
+    Held held = {0};
+    Heard heard = {0};
+    if (!PyArg_ParseTuple(args, "O!UO!n", &PyList_Type, &hits, &layer, &PyList_Type, &near, &most)) return NULL;
+    Py_ssize_t blocks = PyList_GET_SIZE(near);
+    PyObject **raws = room(&held, blocks, sizeof *raws);
+    Channel *said = room(&held, blocks, sizeof *said);
+    all = PyList_GET_SIZE(hits);
+    for (Py_ssize_t at = 0; raws && said && at < blocks; at++) {
+        PyObject *rows, *scores;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(near, at), "OOO!", &rows, &scores, &PyList_Type, &raws[at])) goto done;
+        if (read_channel(&held, rows, scores, &said[at]) < 0) goto done;
+        all += said[at].count;
+    }
+    heard.said = raws && said ? space(&held, all, sizeof *heard.said) : NULL;
+    heard.places = heard.said ? PyDict_New() : NULL;
+    if (heard.places == NULL || hear_words(&heard, hits, layer) < 0) goto done;
+    for (Py_ssize_t at = 0; at < blocks; at++)
+        if (hear_meaning(&heard, raws[at], said[at].rows, said[at].scores, said[at].count) < 0) goto done;
+    found = strongest_of(&heard, most < 0 ? 0 : most);
+done:
+    Py_XDECREF(heard.places);
+    let_go(&held);
+    return found;
+}
+
 /* ── finding rows ───────────────────────────────────────────────────────────────────────────── */
 
 /* A block that is searched, and the rows of it that were named. */
@@ -253,21 +393,6 @@ static int list_rows(Held *held, Choice *choice)
         for (uint64_t word = choice->taken[place], bit = 0; word; word >>= 1, bit++)
             if (word & 1) choice->rows[at++] = (int64_t)(place * BITS + (Py_ssize_t)bit);
     return 0;
-}
-
-/* What a channel said: rows, the best first, and their scores. */
-typedef struct {
-    Py_ssize_t count;
-    const int64_t *rows;
-    const float *scores;
-} Channel;
-
-static int read_channel(Held *held, PyObject *rows, PyObject *scores, Channel *channel)
-{
-    Py_ssize_t count;
-    if ((channel->rows = items(held, rows, 8, &channel->count)) == NULL) return -1;
-    if ((channel->scores = items(held, scores, 4, &count)) == NULL) return -1;
-    return count == channel->count ? 0 : refused("columns of two lengths");
 }
 
 /* Take the rows that a channel named, and the neighbours of its best. */
@@ -641,6 +766,7 @@ typedef struct {
     const int32_t *actor, *words, *about, *actor_ids;
     const uint8_t *asks, *is_human, *roles;
     const float *vectors;
+    PyObject *raws; /* a list, borrowed */
 } Part;
 
 /* A pool: its parts, what was asked, and a column for each feature. */
@@ -1230,9 +1356,9 @@ static int read_part(Held *held, PyObject *given, Part *part)
     PyObject *rows, *said_given, *offsets, *observed, *session, *actor, *words, *asks, *role, *vectors;
     PyObject *is_human, *about, *roles, *actor_ids;
     Py_ssize_t count = 0, numbers = 0, sizes[5], people;
-    if (!PyArg_ParseTuple(given, "iOOOOOOOOOOnOOOO", &part->layer, &rows, &said_given, &offsets, &observed,
-                          &session, &actor, &words, &asks, &role, &vectors, &part->width, &is_human, &about,
-                          &roles, &actor_ids))
+    if (!PyArg_ParseTuple(given, "iO!OOOOOOOOOOnOOOO", &part->layer, &PyList_Type, &part->raws, &rows, &said_given,
+                          &offsets, &observed, &session, &actor, &words, &asks, &role, &vectors, &part->width,
+                          &is_human, &about, &roles, &actor_ids))
         return -1;
     if (part->layer < 0 || part->layer >= LAYERS) return refused("not a layer");
     if ((part->rows = items(held, rows, 8, &part->count)) == NULL) return -1;
@@ -1252,6 +1378,7 @@ static int read_part(Held *held, PyObject *given, Part *part)
     if (people != part->actor_count) return refused("columns of two lengths");
     if ((part->roles = items(held, roles, 1, &part->role_count)) == NULL) return -1;
     if (!part->actor_count) return refused("nobody has no name");
+    if (PyList_GET_SIZE(part->raws) < part->talk.count) return refused("columns of two lengths");
     if (actor_ids != Py_None) {
         if ((part->actor_ids = items(held, actor_ids, 4, &people)) == NULL) return -1;
         if (people != part->actor_count) return refused("columns of two lengths");
@@ -1311,17 +1438,37 @@ static PyObject *added(const Pool *pool)
     return found;
 }
 
+/* The id of each candidate, its offset and its score: three lists in a tuple. */
+static PyObject *listed(const Pool *pool)
+{
+    PyObject *raws = PyList_New(pool->count), *offsets = PyList_New(pool->count), *scores = PyList_New(pool->count);
+    PyObject *found = raws && offsets && scores ? PyTuple_Pack(3, raws, offsets, scores) : NULL;
+    for (Py_ssize_t at = 0; found && at < pool->count; at++) {
+        const Part *part = part_of(pool, at);
+        int64_t row = row_of(part, at);
+        PyObject *offset = PyLong_FromLongLong(part->offsets[row]), *score = PyFloat_FromDouble(pool->scores[at]);
+        PyList_SET_ITEM(raws, at, Py_NewRef(PyList_GET_ITEM(part->raws, row)));
+        PyList_SET_ITEM(offsets, at, offset);
+        PyList_SET_ITEM(scores, at, score);
+        if (!offset || !score) Py_CLEAR(found);
+    }
+    Py_XDECREF(raws);
+    Py_XDECREF(offsets);
+    Py_XDECREF(scores);
+    return found;
+}
+
 PyDoc_STRVAR(rank_doc,
 "rank(is_told, parts, vector, met, importance, expected, lengths, spans, about_count, expects,\n"
 "     asks_assistant, wants_current, weights)\n\n"
-"The candidates of a pool in their order: a list a layer, the score of each, what each feature\n"
-"added, and pairs of (better, worse) that say the same. native.py says what is what.");
+"The candidates of a pool in their order: a list a layer; the id, the offset and the score of each;\n"
+"what each feature added, and pairs of (better, worse) that say the same. native.py says what is what.");
 
 static PyObject *rank(PyObject *self, PyObject *args)
 {
     Held held = {0};
     Pool pool = {.held = &held};
-    PyObject *twins = NULL, *layers = NULL, *features = NULL, *found = NULL;
+    PyObject *twins = NULL, *layers = NULL, *known = NULL, *features = NULL, *found = NULL;
     if (read_pool(&pool, args) < 0 || meet_question(&pool) < 0) goto done;
     if ((pool.is_told ? told(&pool) : derived(&pool)) < 0 || priors(&pool) < 0) goto done;
     Standing *order = ordered(&pool);
@@ -1330,19 +1477,20 @@ static PyObject *rank(PyObject *self, PyObject *args)
     /* Records that read alike may hold at different times: only what was told repeats itself. */
     twins = pool.is_told ? duplicates(&pool, order, gone) : PyList_New(0);
     layers = twins ? by_layer(&pool, order, gone) : NULL;
-    features = layers ? added(&pool) : NULL;
-    if (features != NULL)
-        found = Py_BuildValue("Oy#OO", layers, (char *)pool.scores, pool.count * (Py_ssize_t)sizeof(double),
-                              features, twins);
+    known = layers ? listed(&pool) : NULL;
+    features = known ? added(&pool) : NULL;
+    if (features != NULL) found = PyTuple_Pack(4, layers, known, features, twins);
 done:
     Py_XDECREF(twins);
     Py_XDECREF(layers);
+    Py_XDECREF(known);
     Py_XDECREF(features);
     let_go(&held);
     return found;
 }
 
 static PyMethodDef methods[] = {
+    {"strongest", strongest, METH_VARARGS, strongest_doc},
     {"found", found, METH_VARARGS, found_doc},
     {"choose", choose, METH_VARARGS, choose_doc},
     {"pieces", pieces, METH_O, pieces_doc},
