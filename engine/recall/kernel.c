@@ -390,8 +390,8 @@ static int list_rows(Held *held, Choice *choice)
     choice->rows = room(held, choice->count, sizeof *choice->rows);
     if (choice->rows == NULL) return -1;
     for (Py_ssize_t place = 0; place <= choice->talk.count / BITS; place++)
-        for (uint64_t word = choice->taken[place], bit = 0; word; word >>= 1, bit++)
-            if (word & 1) choice->rows[at++] = (int64_t)(place * BITS + (Py_ssize_t)bit);
+        for (uint64_t word = choice->taken[place]; word; word &= word - 1)
+            choice->rows[at++] = (int64_t)(place * BITS + __builtin_ctzll(word));
     return 0;
 }
 
@@ -567,7 +567,7 @@ done:
 }
 
 /* Sums side by side, as many on every machine: the same numbers everywhere. */
-enum { LANES = 16 };
+enum { LANES = 16, STEPS = 4 };
 
 /* Twice as wide where the processor is: the lanes stay the same, and so do the numbers. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
@@ -581,7 +581,9 @@ static float product(const float *one, const float *two, Py_ssize_t size)
 {
     float sums[LANES] = {0};
     Py_ssize_t at = 0;
-#pragma GCC unroll 4
+    for (; at + STEPS * LANES <= size; at += STEPS * LANES)
+        for (int step = 0; step < STEPS * LANES; step += LANES)
+            for (int lane = 0; lane < LANES; lane++) sums[lane] += one[at + step + lane] * two[at + step + lane];
     for (; at + LANES <= size; at += LANES)
         for (int lane = 0; lane < LANES; lane++) sums[lane] += one[at + lane] * two[at + lane];
     float found = 0;
@@ -1297,29 +1299,44 @@ static int32_t person_of(const Part *part, Py_ssize_t candidate)
     return part->actor_ids ? part->actor_ids[actor] : actor;
 }
 
-/* Whether two say the same: of about one length, by one person, and nearly one vector. */
-static int is_same(const Pool *pool, Py_ssize_t one, Py_ssize_t other)
+/* What tells whether one says the same as another. */
+typedef struct {
+    Py_ssize_t candidate, width;
+    int32_t person;
+    float words;
+    const float *vector;
+} Utterance;
+
+static Utterance utterance_of(const Pool *pool, Py_ssize_t candidate)
 {
-    const Part *first = part_of(pool, one), *second = part_of(pool, other);
-    int64_t row = row_of(first, one), theirs = row_of(second, other);
-    if (first->width != second->width || person_of(first, one) != person_of(second, other)) return 0;
-    float words = (float)first->words[row], more = (float)second->words[theirs];
-    if (fabsf(words - more) > 0.1f * fmaxf(words, more)) return 0;
-    const float *vector = first->vectors + row * first->width;
-    return product(vector, second->vectors + theirs * second->width, first->width) >= (float)pool->weights.same;
+    const Part *part = part_of(pool, candidate);
+    int64_t row = row_of(part, candidate);
+    const float *vector = part->vectors + row * part->width;
+    return (Utterance){candidate, part->width, person_of(part, candidate), (float)part->words[row], vector};
+}
+
+/* Whether two say the same: by one person, of about one length, and nearly one vector. */
+static int is_same(const Utterance *one, const Utterance *other, float same)
+{
+    if (one->person != other->person || one->width != other->width) return 0;
+    float more = one->words > other->words ? one->words : other->words;
+    if (fabsf(one->words - other->words) > 0.1f * more) return 0;
+    return product(one->vector, other->vector, one->width) >= same;
 }
 
 /* Pairs of (better, those that say the same), among the best; the worse are marked as gone. */
 static PyObject *duplicates(const Pool *pool, const Standing *order, uint8_t *gone)
 {
-    PyObject *found = PyList_New(0);
     Py_ssize_t most = (Py_ssize_t)pool->weights.duplicates_among;
     if (pool->count < most) most = pool->count;
+    Utterance *best = space(pool->held, most, sizeof *best);
+    PyObject *found = best ? PyList_New(0) : NULL;
+    for (Py_ssize_t at = 0; best && at < most; at++) best[at] = utterance_of(pool, order[at].candidate);
     for (Py_ssize_t one = 0; found && one < most; one++)
         for (Py_ssize_t other = one + 1; other < most; other++) {
-            Py_ssize_t better = order[one].candidate, worse = order[other].candidate;
+            Py_ssize_t better = best[one].candidate, worse = best[other].candidate;
             if (gone[better]) break;
-            if (gone[worse] || !is_same(pool, better, worse)) continue;
+            if (gone[worse] || !is_same(&best[one], &best[other], (float)pool->weights.same)) continue;
             gone[worse] = 1;
             PyObject *pair = Py_BuildValue("nn", better, worse);
             if (pair == NULL || PyList_Append(found, pair) < 0) Py_CLEAR(found);
@@ -1333,15 +1350,17 @@ static PyObject *duplicates(const Pool *pool, const Standing *order, uint8_t *go
 static PyObject *by_layer(const Pool *pool, const Standing *order, const uint8_t *gone)
 {
     PyObject *lists[LAYERS] = {0}, *found = NULL;
+    Py_ssize_t counts[LAYERS] = {0}, places[LAYERS] = {0};
+    for (Py_ssize_t at = 0; at < pool->count; at++) counts[part_of(pool, at)->layer] += !gone[at];
     for (int layer = 0; layer < LAYERS; layer++)
-        if ((lists[layer] = PyList_New(0)) == NULL) goto done;
+        if ((lists[layer] = PyList_New(counts[layer])) == NULL) goto done;
     for (Py_ssize_t at = 0; at < pool->count; at++) {
         Py_ssize_t candidate = order[at].candidate;
         if (gone[candidate]) continue;
+        int layer = part_of(pool, candidate)->layer;
         PyObject *number = PyLong_FromSsize_t(candidate);
-        int failed = number == NULL || PyList_Append(lists[part_of(pool, candidate)->layer], number) < 0;
-        Py_XDECREF(number);
-        if (failed) goto done;
+        if (number == NULL) goto done;
+        PyList_SET_ITEM(lists[layer], places[layer]++, number);
     }
     found = PyTuple_Pack(LAYERS, lists[0], lists[1], lists[2], lists[3], lists[4]);
 done:
@@ -1438,24 +1457,20 @@ static PyObject *added(const Pool *pool)
     return found;
 }
 
-/* The id of each candidate, its offset and its score: three lists in a tuple. */
+/* The id of each candidate, its offset and its score: a list, int64[n] and float64[n] as bytes. */
 static PyObject *listed(const Pool *pool)
 {
-    PyObject *raws = PyList_New(pool->count), *offsets = PyList_New(pool->count), *scores = PyList_New(pool->count);
-    PyObject *found = raws && offsets && scores ? PyTuple_Pack(3, raws, offsets, scores) : NULL;
-    for (Py_ssize_t at = 0; found && at < pool->count; at++) {
+    int64_t *offsets = space(pool->held, pool->count, sizeof *offsets);
+    PyObject *raws = offsets ? PyList_New(pool->count) : NULL;
+    for (Py_ssize_t at = 0; raws && at < pool->count; at++) {
         const Part *part = part_of(pool, at);
         int64_t row = row_of(part, at);
-        PyObject *offset = PyLong_FromLongLong(part->offsets[row]), *score = PyFloat_FromDouble(pool->scores[at]);
+        offsets[at] = part->offsets[row];
         PyList_SET_ITEM(raws, at, Py_NewRef(PyList_GET_ITEM(part->raws, row)));
-        PyList_SET_ITEM(offsets, at, offset);
-        PyList_SET_ITEM(scores, at, score);
-        if (!offset || !score) Py_CLEAR(found);
     }
-    Py_XDECREF(raws);
-    Py_XDECREF(offsets);
-    Py_XDECREF(scores);
-    return found;
+    if (raws == NULL) return NULL;
+    return Py_BuildValue("Ny#y#", raws, (char *)offsets, pool->count * (Py_ssize_t)sizeof *offsets,
+                         (char *)pool->scores, pool->count * (Py_ssize_t)sizeof *pool->scores);
 }
 
 PyDoc_STRVAR(rank_doc,

@@ -47,7 +47,7 @@ def rank(
     /,
 ) -> tuple[
     tuple[list[int], ...],
-    tuple[list[bytes], list[int], list[float]],
+    tuple[list[bytes], bytes, bytes],
     tuple[bytes | None, ...],
     list[tuple[int, int]],
 ]: ...

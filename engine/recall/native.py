@@ -234,10 +234,8 @@ class Ranking(shapes.Ranking):
             question.wants_current,
             _numbers(weights, constants),
         )
-        self._raws: list[bytes]
-        self._offsets: list[int]
-        self._scores: list[float]
-        self._raws, self._offsets, self._scores = known
+        self._raws: list[bytes] = known[0]
+        self._offsets, self._scores = array("q", known[1]), array("d", known[2])
         self._twins: dict[int, list[int]] = {}
         for better, worse in twins:
             self._twins.setdefault(better, []).append(worse)

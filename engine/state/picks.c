@@ -208,7 +208,7 @@ done:
 
 /* ── hits ───────────────────────────────────────────────────────────────────────────────────── */
 
-enum { LAYER_MASK = 0xFF, LAYERS_MAX = 16 };
+enum { LAYER_MASK = 0xFF, LAYERS_MAX = 16, FEW = 16 };
 
 typedef struct {
     double score;
@@ -226,6 +226,18 @@ static int by_match(const void *one, const void *two)
     return first->passage < second->passage ? -1 : first->passage > second->passage;
 }
 
+/* Few are equal, mostly: those are put in place one by one. */
+static void sort_equals(Match *matches, Py_ssize_t count)
+{
+    if (count > FEW) { qsort(matches, (size_t)count, sizeof *matches, by_match); return; }
+    for (Py_ssize_t at = 1; at < count; at++) {
+        Match moved = matches[at];
+        Py_ssize_t place = at;
+        for (; place > 0 && by_match(&matches[place - 1], &moved) > 0; place--) matches[place] = matches[place - 1];
+        matches[place] = moved;
+    }
+}
+
 /* They come best first, as an index gives them: then only equals have to be put in order. */
 static void put_in_order(Match *matches, Py_ssize_t count)
 {
@@ -236,7 +248,7 @@ static void put_in_order(Match *matches, Py_ssize_t count)
         }
     for (Py_ssize_t first = 0, at = 1; at <= count; at++)
         if (at == count || matches[at].score != matches[first].score) {
-            if (at - first > 1) qsort(matches + first, (size_t)(at - first), sizeof *matches, by_match);
+            sort_equals(matches + first, at - first);
             first = at;
         }
 }
