@@ -98,14 +98,16 @@ class Loader:
             start += len(part)
             self.looked += len(part)
             things = self._things(layer, part)
+            sheets = [None if thing is None else sheet_of(thing) for thing in things]
             if layer == "events":
                 # The first fact of an event mostly holds, and then no other is looked at.
-                firsts = [sheet_of(one).facts[:1] for one in things if one is not None]
-                self._look_up("facts", [raw for some in firsts for raw in some])
-            for one, thing in zip(part, things, strict=True):
-                if thing is None or not (filters.condition is None or admits(filters, thing)):
+                self._look_up("facts", [one.facts[0] for one in sheets if one and one.facts])
+            for at, one in enumerate(part):
+                thing, sheet = things[at], sheets[at]
+                if thing is None or sheet is None:
                     continue
-                sheet = sheet_of(thing)
+                if not (filters.condition is None or admits(filters, thing)):
+                    continue
                 marks = sheet.marks
                 if marks is None:
                     marks = self._marks_of(thing, sheet)
@@ -363,7 +365,7 @@ class Loader:
                     leads.append(name)
         return leads, missing
 
-    def _are_open(self, events: frozenset[bytes]) -> bool:
+    def _are_open(self, events: tuple[bytes, ...]) -> bool:
         """Whether all of these can be read, as far as that is told at a glance."""
         for block in self._glanced:
             rows = block.rows

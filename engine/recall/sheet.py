@@ -153,7 +153,7 @@ def _way(name: str) -> Way:
     return Way(name, table, parse_id(prefix, name) if is_looked_up else None)
 
 
-def _events(cited: Sequence[str]) -> frozenset[bytes] | None:
+def _events(cited: Sequence[str]) -> tuple[bytes, ...] | None:
     raws = [raw_event(name) if name.startswith("evt_") else None for name in cited]
     known = [raw for raw in raws if raw is not None]
-    return frozenset(known) if len(known) == len(raws) else None
+    return tuple(known) if len(known) == len(raws) else None

@@ -221,7 +221,13 @@ class Unit:
 
     def get_many(self, tenant_no: int, table: str, keys: Sequence[bytes]) -> list[Any | None]:
         """Rows in the order of their keys, for readers, all from one generation."""
-        return self._steady(lambda rows: rows.get_many(tenant_no, table, keys))
+        while True:
+            generation = self.state.generation
+            try:
+                return self._rows_of(generation).get_many(tenant_no, table, keys)
+            except StoreError:
+                if generation == self.state.generation:
+                    raise
 
     def scan(self, tenant_no: int, table: str, prefix: bytes = b"") -> list[tuple[bytes, Any]]:
         """Rows by prefix, for readers, all from one generation."""
