@@ -202,14 +202,15 @@ def _body(plan: Plan, told: Sequence[Shown], nonce: str) -> Iterable[str]:
 
 def scores_of(told: Sequence[Shown]) -> list[str]:
     """The scores as the pack has them: JSON, to four places, as short as a number is written."""
-    return [_score(one.score) for one in told]
+    return [score_of(one.score) for one in told]
 
 
 _scores: Final[dict[int, str]] = {}
 """How many ten-thousandths -> the same as it is written."""
 
 
-def _score(score: float) -> str:
+def score_of(score: float) -> str:
+    """One of them; how it is written is remembered."""
     parts = score * _PARTS
     nearest = int(parts + 0.5)
     # Which of two is nearer is plain for all but those halfway between them.
