@@ -68,7 +68,7 @@ class StaticEmbedder:
         for row, ids in zip(found, self._encode(texts), strict=True):
             if ids:
                 # Text by text: faster than all at once, and the same in any company.
-                self._table.take(ids, axis=0).sum(axis=0, out=row)
+                np.add.reduce(self._table.take(ids, axis=0), axis=0, out=row)
         # The length of the sum is not that of the mean, and neither is that of the unit vector.
         return unit(found)
 
@@ -88,12 +88,12 @@ class StaticEmbedder:
 
     def token_vectors(self, tokens: Any) -> Vectors:
         """The row of each token, as long as it is: a rare word's is longer than a common one's."""
-        rows: Vectors = self._table[np.asarray(tokens, np.int32)]
+        rows: Vectors = self._table.take(tokens, axis=0)
         return rows
 
     def begins_word(self, tokens: Any) -> NDArray[np.bool_]:
         """A piece that begins a word carries the space before it."""
-        flags: NDArray[np.bool_] = self._begins[np.asarray(tokens, np.int32)]
+        flags: NDArray[np.bool_] = self._begins.take(tokens)
         return flags
 
     def count(self, text: str) -> int:

@@ -57,16 +57,13 @@ class Told:
 
     def read(self, offsets: Sequence[int]) -> list[Event | None]:
         """The experiences at these offsets, as they were told; None where none is left."""
-        found: dict[int, Event | None] = {}
         with self._lock:
-            erasures = self._erasures
-            for offset in offsets:
-                kept = self._kept.get(offset)
-                if kept is not None:
-                    self._kept.move_to_end(offset)
-                    found[offset] = kept.event
-        missing = [offset for offset in offsets if offset not in found]
-        rows = self._log.read_many(missing) if missing else []
+            erasures, known = self._erasures, [self._known(offset) for offset in offsets]
+        missing = [offsets[at] for at, event in enumerate(known) if event is None]
+        if not missing:
+            return known
+        found = dict(zip(offsets, known, strict=True))
+        rows = self._log.read_many(missing)
         for offset, row in zip(missing, rows, strict=True):
             found[offset] = told_by(self._entry_of(row))
         with self._lock:
@@ -111,6 +108,13 @@ class Told:
     def size_bytes(self) -> int:
         """About how much is kept."""
         return self._bytes
+
+    def _known(self, offset: int) -> Event | None:
+        kept = self._kept.get(offset)
+        if kept is None:
+            return None
+        self._kept.move_to_end(offset)
+        return kept.event
 
     def _keep(self, offset: int, event: Event | None, size: int) -> None:
         if event is None or offset in self._kept:

@@ -95,6 +95,25 @@ class Asked:
     embedder: Embedder
 
 
+def strongest(
+    hits: Sequence[Hit], layer: Layer, near: Sequence[tuple[bytes, bytes, list[bytes]]], most: int
+) -> list[tuple[bytes, float]]:
+    """The documents of a layer that words and meaning together speak for most, best first.
+
+    `near` has rows and scores of its blocks, and their ids by row. A hit by words counts beside the
+    best of them, one by meaning as like as it is.
+    """
+    words = [(raw, -less) for less, own, raw, _ in hits if own == layer]
+    best = max([score for _, score in words], default=1.0)
+    strength = {raw: score / best for raw, score in words}
+    for rows, scores, raws in near:
+        pairs = zip(memoryview(rows).cast("q"), memoryview(scores).cast("f"), strict=True)
+        for row, score in pairs:
+            strength[raws[row]] = strength.get(raws[row], 0.0) + score
+    order = sorted([(-much, raw) for raw, much in strength.items()])
+    return [(raw, -less) for less, raw in order[:most]]
+
+
 def found(hits: Sequence[Hit], places: Sequence[Place]) -> list[Channel]:
     """What was said of documents, by where each lies: in the first place that has it."""
     said: list[tuple[array[int], array[float]]] = [(array("q"), array("f")) for _ in places]

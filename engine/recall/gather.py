@@ -216,10 +216,13 @@ class _Search:
         kept = self._wide_enough(one_by_one, self._reach.meaning, self._has_meaning)
         return by_block(kept)
 
-    def _apart(self, near: Near) -> list[Apart]:
+    def _raws(self, near: Near) -> list[bytes]:
         block = self._blocks.block(near.scope_no, near.layer)
         assert block is not None, "something was found there"
-        layer, scope_no, raws = near.layer, near.scope_no, block.raws
+        return block.raws
+
+    def _apart(self, near: Near) -> list[Apart]:
+        layer, scope_no, raws = near.layer, near.scope_no, self._raws(near)
         return [(-score, layer, raws[row], scope_no, row) for row, score in near.pairs()]
 
     def _has_meaning(self, one: Apart) -> bool:
@@ -231,19 +234,20 @@ class _Search:
 
         The event is what is served, so a fact adds to its score and never takes its place.
         """
-        words = [(raw, -less) for less, layer, raw, _ in told.words if layer == "facts"]
-        most = max([score for _, score in words], default=1.0)
-        strength = {raw: score / most for raw, score in words}
-        for near in told.meaning:
-            if near.layer == "facts":
-                for less, _, raw, _, _ in self._apart(near):
-                    strength[raw] = strength.get(raw, 0.0) - less
-        order = sorted([(-much, raw) for raw, much in strength.items()])
-        best = [raw for _, raw in order[:_LENDERS]]
+        near = [
+            (near.rows, near.scores, self._raws(near))
+            for near in told.meaning
+            if near.layer == "facts"
+        ]
+        strength: dict[bytes, float] = dict(
+            self._sources.arithmetic.strongest(told.words, "facts", near, _LENDERS)
+        )
         lent: dict[bytes, float] = {}
-        for fact, events in self._sources.events_behind(self._tenant_no, "facts", best).items():
+        behind = self._sources.events_behind(self._tenant_no, "facts", list(strength))
+        for fact, events in behind.items():
+            much = strength[fact]
             for event in events:
-                lent[event] = max(lent.get(event, 0.0), strength[fact])
+                lent[event] = max(lent.get(event, 0.0), much)
         return lent
 
     # ── finding rows ─────────────────────────────────────────────────────────────────────────

@@ -39,19 +39,30 @@ static void let_go(Held *held)
     free(held->blocks);
 }
 
-/* Room for so many items, zeroed; NULL with an error set. */
-static void *room(Held *held, Py_ssize_t count, size_t size)
+static void *hold(Held *held, void *found)
 {
+    if (found == NULL) return PyErr_NoMemory();
     if (held->block_count == held->block_room) {
         int more = held->block_room ? held->block_room * 2 : 64;
         void **blocks = realloc(held->blocks, (size_t)more * sizeof *blocks);
-        if (blocks == NULL) return PyErr_NoMemory();
+        if (blocks == NULL) { free(found); return PyErr_NoMemory(); }
         held->blocks = blocks;
         held->block_room = more;
     }
-    void *found = calloc((size_t)(count > 0 ? count : 1), size);
-    if (found == NULL) return PyErr_NoMemory();
     return held->blocks[held->block_count++] = found;
+}
+
+/* Room for so many items, zeroed; NULL with an error set. */
+static void *room(Held *held, Py_ssize_t count, size_t size)
+{
+    return hold(held, calloc((size_t)(count > 0 ? count : 1), size));
+}
+
+/* The same for items that are written before they are read: most of it may never be. */
+static void *space(Held *held, Py_ssize_t count, size_t size)
+{
+    if (count > PY_SSIZE_T_MAX / (Py_ssize_t)size) return PyErr_NoMemory();
+    return hold(held, malloc((size_t)(count > 0 ? count : 1) * size));
 }
 
 /* The items of a contiguous buffer of this item size, or of plain bytes; NULL with an error set. */
@@ -119,6 +130,146 @@ static int talk_of(Held *held, PyObject *session, PyObject *role, PyObject *obse
     talk->observed = items(held, observed, 8, &moments);
     if (talk->observed == NULL) return -1;
     return roles == talk->count && moments == talk->count ? 0 : refused("columns of two lengths");
+}
+
+/* ── channels ──────────────────────────────────────────────────────────────────────────────── */
+
+/* What a channel said: rows, the best first, and their scores. */
+typedef struct {
+    Py_ssize_t count;
+    const int64_t *rows;
+    const float *scores;
+} Channel;
+
+static int read_channel(Held *held, PyObject *rows, PyObject *scores, Channel *channel)
+{
+    Py_ssize_t count;
+    if ((channel->rows = items(held, rows, 8, &channel->count)) == NULL) return -1;
+    if ((channel->scores = items(held, scores, 4, &count)) == NULL) return -1;
+    return count == channel->count ? 0 : refused("columns of two lengths");
+}
+
+/* ── the strongest ──────────────────────────────────────────────────────────────────────────── */
+
+/* What is said of a document, and by which id. */
+typedef struct {
+    PyObject *raw; /* borrowed */
+    double much;
+} Said;
+
+/* Documents that something was said of, each once: its place is found by its id. */
+typedef struct {
+    PyObject *places; /* a dictionary */
+    Said *said;
+    Py_ssize_t count;
+} Heard;
+
+/* What is said of a document so far: nothing, where it is new. NULL with an error set. */
+static double *heard_of(Heard *heard, PyObject *raw)
+{
+    PyObject *place = PyBytes_Check(raw) ? PyDict_GetItemWithError(heard->places, raw) : NULL;
+    if (place != NULL) return &heard->said[PyLong_AsSsize_t(place)].much;
+    if (!PyBytes_Check(raw)) refused("not an id");
+    if (PyErr_Occurred()) return NULL;
+    PyObject *number = PyLong_FromSsize_t(heard->count);
+    int failed = number == NULL || PyDict_SetItem(heard->places, raw, number) < 0;
+    Py_XDECREF(number);
+    if (failed) return NULL;
+    heard->said[heard->count] = (Said){raw, 0};
+    return &heard->said[heard->count++].much;
+}
+
+/* The hits of a layer, each beside the best of them. */
+static int hear_words(Heard *heard, PyObject *hits, PyObject *layer)
+{
+    double best = 0;
+    int is_first = 1;
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(hits); at++) {
+        PyObject *hit = PyList_GET_ITEM(hits, at);
+        if (!PyTuple_Check(hit) || PyTuple_GET_SIZE(hit) < 3) return refused("not a hit");
+        PyObject *own = PyTuple_GET_ITEM(hit, 1);
+        if (!PyUnicode_Check(own)) return refused("not a hit");
+        if (own != layer && PyUnicode_Compare(own, layer)) continue;
+        double score = -PyFloat_AsDouble(PyTuple_GET_ITEM(hit, 0));
+        double *much = PyErr_Occurred() ? NULL : heard_of(heard, PyTuple_GET_ITEM(hit, 2));
+        if (much == NULL) return -1;
+        *much = score;
+        if (is_first || score > best) best = score;
+        is_first = 0;
+    }
+    for (Py_ssize_t at = 0; at < heard->count; at++) heard->said[at].much /= best;
+    return 0;
+}
+
+/* Rows of a block, as like as each is. */
+static int hear_meaning(Heard *heard, PyObject *raws, const int64_t *rows, const float *scores, Py_ssize_t count)
+{
+    for (Py_ssize_t at = 0; at < count; at++) {
+        if (rows[at] < 0 || rows[at] >= PyList_GET_SIZE(raws)) return refused("a row that is not there");
+        double *much = heard_of(heard, PyList_GET_ITEM(raws, rows[at]));
+        if (much == NULL) return -1;
+        *much += scores[at];
+    }
+    return 0;
+}
+
+/* Whether one is spoken for more than another; by id where it is as much. */
+static int is_stronger(const Said *one, const Said *other)
+{
+    if (one->much != other->much) return one->much > other->much;
+    Py_ssize_t own = PyBytes_GET_SIZE(one->raw), theirs = PyBytes_GET_SIZE(other->raw);
+    int found = memcmp(PyBytes_AS_STRING(one->raw), PyBytes_AS_STRING(other->raw), (size_t)(own < theirs ? own : theirs));
+    return found ? found < 0 : own < theirs;
+}
+
+/* The strongest one after another: few are wanted of those there are. */
+static PyObject *strongest_of(Heard *heard, Py_ssize_t most)
+{
+    PyObject *found = PyList_New(most < heard->count ? most : heard->count);
+    for (Py_ssize_t place = 0; found && place < PyList_GET_SIZE(found); place++) {
+        Py_ssize_t best = place;
+        for (Py_ssize_t at = place + 1; at < heard->count; at++)
+            if (is_stronger(&heard->said[at], &heard->said[best])) best = at;
+        Said chosen = heard->said[best];
+        heard->said[best] = heard->said[place];
+        PyObject *pair = Py_BuildValue("Od", chosen.raw, chosen.much);
+        if (pair == NULL) Py_CLEAR(found); else PyList_SET_ITEM(found, place, pair);
+    }
+    return found;
+}
+
+PyDoc_STRVAR(strongest_doc,
+"strongest(hits, layer, near, most)\n\n"
+"The documents of a layer that words and meaning together speak for most, as (id, how much), best\n"
+"first: of hits by words, each beside the best of them, and of (rows, scores, ids) of blocks.");
+
+static PyObject *strongest(PyObject *self, PyObject *args)
+{
+    PyObject *hits, *layer, *near, *found = NULL;
+    Py_ssize_t most, all;
+    Held held = {0};
+    Heard heard = {0};
+    if (!PyArg_ParseTuple(args, "O!UO!n", &PyList_Type, &hits, &layer, &PyList_Type, &near, &most)) return NULL;
+    Py_ssize_t blocks = PyList_GET_SIZE(near);
+    PyObject **raws = room(&held, blocks, sizeof *raws);
+    Channel *said = room(&held, blocks, sizeof *said);
+    all = PyList_GET_SIZE(hits);
+    for (Py_ssize_t at = 0; raws && said && at < blocks; at++) {
+        PyObject *rows, *scores;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(near, at), "OOO!", &rows, &scores, &PyList_Type, &raws[at])) goto done;
+        if (read_channel(&held, rows, scores, &said[at]) < 0) goto done;
+        all += said[at].count;
+    }
+    heard.said = raws && said ? space(&held, all, sizeof *heard.said) : NULL;
+    heard.places = heard.said ? PyDict_New() : NULL;
+    if (heard.places == NULL || hear_words(&heard, hits, layer) < 0) goto done;
+    for (Py_ssize_t at = 0; at < blocks; at++)
+        if (hear_meaning(&heard, raws[at], said[at].rows, said[at].scores, said[at].count) < 0) goto done;
+    found = strongest_of(&heard, most < 0 ? 0 : most);
+done:
+    Py_XDECREF(heard.places);
+    let_go(&held);
+    return found;
 }
 
 /* ── finding rows ───────────────────────────────────────────────────────────────────────────── */
@@ -239,24 +390,9 @@ static int list_rows(Held *held, Choice *choice)
     choice->rows = room(held, choice->count, sizeof *choice->rows);
     if (choice->rows == NULL) return -1;
     for (Py_ssize_t place = 0; place <= choice->talk.count / BITS; place++)
-        for (uint64_t word = choice->taken[place], bit = 0; word; word >>= 1, bit++)
-            if (word & 1) choice->rows[at++] = (int64_t)(place * BITS + (Py_ssize_t)bit);
+        for (uint64_t word = choice->taken[place]; word; word &= word - 1)
+            choice->rows[at++] = (int64_t)(place * BITS + __builtin_ctzll(word));
     return 0;
-}
-
-/* What a channel said: rows, the best first, and their scores. */
-typedef struct {
-    Py_ssize_t count;
-    const int64_t *rows;
-    const float *scores;
-} Channel;
-
-static int read_channel(Held *held, PyObject *rows, PyObject *scores, Channel *channel)
-{
-    Py_ssize_t count;
-    if ((channel->rows = items(held, rows, 8, &channel->count)) == NULL) return -1;
-    if ((channel->scores = items(held, scores, 4, &count)) == NULL) return -1;
-    return count == channel->count ? 0 : refused("columns of two lengths");
 }
 
 /* Take the rows that a channel named, and the neighbours of its best. */
@@ -326,35 +462,54 @@ done:
 
 /* ── words ──────────────────────────────────────────────────────────────────────────────────── */
 
-/* The distinct pieces by hashing: a table as long as the vocabulary would push out of the cache
-   whatever else a recall needs. */
+/* Few distinct numbers among many, by hashing: a table as long as a vocabulary would push out of the
+   cache whatever else a recall needs. */
 typedef struct {
-    int32_t *slots; /* the number of a piece and one, or 0 */
+    Held *held;
+    int32_t *slots; /* the place of a number and one, or 0 */
     int32_t *named;
     Py_ssize_t mask, count;
-} Vocabulary;
+} Numbers;
 
-static int vocabulary(Held *held, Py_ssize_t most, Vocabulary *found)
+/* Room for at most so many of them; it grows with how many there are. */
+static int numbers(Held *held, Py_ssize_t most, Numbers *found)
 {
-    Py_ssize_t size = 64;
-    while (size < 2 * most) size *= 2;
-    found->mask = size - 1;
-    found->slots = room(held, size, sizeof *found->slots);
-    found->named = room(held, most, sizeof *found->named);
+    *found = (Numbers){.held = held, .mask = 255};
+    found->slots = room(held, found->mask + 1, sizeof *found->slots);
+    found->named = space(held, most, sizeof *found->named);
     return found->slots && found->named ? 0 : -1;
 }
 
-/* Which of the distinct pieces this is; it may be the first of its kind. */
-static int32_t number_of(Vocabulary *known, int32_t piece)
+static inline Py_ssize_t slot_of(const Numbers *known, int32_t one)
 {
-    Py_ssize_t at = (Py_ssize_t)((uint32_t)piece * 2654435761u >> 8) & known->mask;
-    while (known->slots[at]) {
-        if (known->named[known->slots[at] - 1] == piece) return known->slots[at] - 1;
-        at = (at + 1) & known->mask;
-    }
-    known->named[known->count] = piece;
-    known->slots[at] = (int32_t)++known->count;
-    return known->slots[at] - 1;
+    Py_ssize_t at = (Py_ssize_t)((uint32_t)one * 2654435761u >> 8) & known->mask;
+    while (known->slots[at] && known->named[known->slots[at] - 1] != one) at = (at + 1) & known->mask;
+    return at;
+}
+
+static int widen(Numbers *known)
+{
+    known->mask = 4 * (known->mask + 1) - 1;
+    known->slots = room(known->held, known->mask + 1, sizeof *known->slots);
+    for (Py_ssize_t at = 0; known->slots && at < known->count; at++)
+        known->slots[slot_of(known, known->named[at])] = (int32_t)at + 1;
+    return known->slots ? 0 : -1;
+}
+
+/* The first of its kind takes a slot; -1 with an error set. */
+static int32_t join(Numbers *known, Py_ssize_t slot, int32_t one)
+{
+    known->named[known->count] = one;
+    known->slots[slot] = (int32_t)++known->count;
+    if (2 * known->count > known->mask && widen(known) < 0) return -1;
+    return (int32_t)known->count - 1;
+}
+
+/* Which of the distinct ones this is; -1 with an error set. */
+static inline int32_t number_of(Numbers *known, int32_t one)
+{
+    Py_ssize_t slot = slot_of(known, one);
+    return known->slots[slot] ? known->slots[slot] - 1 : join(known, slot, one);
 }
 
 PyDoc_STRVAR(pieces_doc,
@@ -368,7 +523,7 @@ static PyObject *pieces(PyObject *self, PyObject *parts)
     Held held = {0};
     Py_ssize_t count = PyList_Check(parts) ? PyList_GET_SIZE(parts) : -1;
     Py_ssize_t texts = 0, all = 0;
-    Vocabulary known = {0};
+    Numbers known;
     if (count < 0) { refused("not a list"); return NULL; }
     const int64_t **rows = room(&held, count, sizeof *rows), **starts = room(&held, count, sizeof *starts);
     const int32_t **tokens = room(&held, count, sizeof *tokens);
@@ -390,19 +545,19 @@ static PyObject *pieces(PyObject *self, PyObject *parts)
         }
         texts += sizes[part];
     }
-    int32_t *places = room(&held, all, sizeof *places);
-    int64_t *lengths = room(&held, texts, sizeof *lengths);
-    if (!places || !lengths || vocabulary(&held, all, &known) < 0) goto done;
+    int32_t *places = space(&held, all, sizeof *places);
+    int64_t *lengths = space(&held, texts, sizeof *lengths);
+    if (!places || !lengths || numbers(&held, all, &known) < 0) goto done;
     Py_ssize_t text = 0, piece = 0;
     for (Py_ssize_t part = 0; part < count; part++)
         for (Py_ssize_t at = 0; at < sizes[part]; at++) {
             int64_t row = rows[part][at], first = starts[part][row], last = starts[part][row + 1];
             lengths[text++] = last - first;
-            for (int64_t one = first; one < last; one++) {
-                if (tokens[part][one] < 0) { refused("not a piece"); goto done; }
-                places[piece++] = number_of(&known, tokens[part][one]);
-            }
+            for (const int32_t *one = tokens[part] + first; one < tokens[part] + last; one++)
+                if ((places[piece++] = number_of(&known, *one)) < 0) goto done;
         }
+    for (Py_ssize_t at = 0; at < known.count; at++)
+        if (known.named[at] < 0) { refused("not a piece"); goto done; }
     found = Py_BuildValue("y#y#y#", (char *)known.named, known.count * (Py_ssize_t)sizeof *known.named,
                           (char *)places, all * (Py_ssize_t)sizeof *places,
                           (char *)lengths, texts * (Py_ssize_t)sizeof *lengths);
@@ -412,16 +567,23 @@ done:
 }
 
 /* Sums side by side, as many on every machine: the same numbers everywhere. */
-enum { LANES = 16 };
+enum { LANES = 16, STEPS = 4 };
 
 /* Twice as wide where the processor is: the lanes stay the same, and so do the numbers. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-__attribute__((target_clones("avx2", "default")))
+#define WIDER_WHERE_IT_CAN __attribute__((target_clones("avx2", "default")))
+#else
+#define WIDER_WHERE_IT_CAN
 #endif
+
+WIDER_WHERE_IT_CAN
 static float product(const float *one, const float *two, Py_ssize_t size)
 {
     float sums[LANES] = {0};
     Py_ssize_t at = 0;
+    for (; at + STEPS * LANES <= size; at += STEPS * LANES)
+        for (int step = 0; step < STEPS * LANES; step += LANES)
+            for (int lane = 0; lane < LANES; lane++) sums[lane] += one[at + step + lane] * two[at + step + lane];
     for (; at + LANES <= size; at += LANES)
         for (int lane = 0; lane < LANES; lane++) sums[lane] += one[at + lane] * two[at + lane];
     float found = 0;
@@ -429,6 +591,8 @@ static float product(const float *one, const float *two, Py_ssize_t size)
     for (; at < size; at++) found += one[at] * two[at];
     return found;
 }
+
+enum { FOUR = 4 };
 
 static inline float floored(float dot, float length)
 {
@@ -438,13 +602,20 @@ static inline float floored(float dot, float length)
 
 static inline float length_of(float square) { return sqrtf(square > NOTHING ? square : NOTHING); }
 
-enum { FOUR = 4 };
-
 /* The greater of two, place by place; so many places are a multiple of four. */
 static inline void raise_to(float *restrict best, const float *restrict like, Py_ssize_t count)
 {
     for (Py_ssize_t at = 0; at < count; at += FOUR)
         for (Py_ssize_t lane = at; lane < at + FOUR; lane++) best[lane] = like[lane] > best[lane] ? like[lane] : best[lane];
+}
+
+/* The greatest of some numbers; one below 0 is greater than any other. */
+WIDER_WHERE_IT_CAN
+static uint32_t highest(const int32_t *numbers, Py_ssize_t count)
+{
+    uint32_t found = 0;
+    for (Py_ssize_t at = 0; at < count; at++) found = (uint32_t)numbers[at] > found ? (uint32_t)numbers[at] : found;
+    return found;
 }
 
 PyDoc_STRVAR(meet_doc,
@@ -466,11 +637,10 @@ static PyObject *meet(PyObject *self, PyObject *args)
     if (lengths == NULL) goto done;
     if (!distinct || dot_count % distinct || number_count % distinct) { refused("columns of two lengths"); goto done; }
     Py_ssize_t words = dot_count / distinct, width = number_count / distinct;
-    for (Py_ssize_t at = 0; at < piece_count; at++)
-        if (places[at] < 0 || places[at] >= distinct) { refused("not a piece"); goto done; }
+    if (highest(places, piece_count) >= (uint64_t)distinct) { refused("not a piece"); goto done; }
     /* Words are taken four at a time; what is added to make them so many is 0 throughout. */
     Py_ssize_t wide = (words + FOUR - 1) / FOUR * FOUR;
-    float *squares = room(&held, distinct, sizeof *squares), *alone = room(&held, distinct * wide, sizeof *alone);
+    float *squares = space(&held, distinct, sizeof *squares), *alone = room(&held, distinct * wide, sizeof *alone);
     float *sum = room(&held, wide, sizeof *sum), *best = room(&held, wide, sizeof *best);
     uint8_t *matters = room(&held, distinct, 1); /* whether a piece is like any word by itself */
     if (!squares || !alone || !sum || !best || !matters) goto done;
@@ -494,7 +664,7 @@ static PyObject *meet(PyObject *self, PyObject *args)
             if (piece < end && !begins[places[piece]]) {
                 /* Pieces of one word are next to orthogonal: the length of their sum is a diagonal's. */
                 float square = squares[places[first]];
-                memcpy(sum, dots + places[first] * words, (size_t)words * sizeof(float));
+                for (Py_ssize_t word = 0; word < words; word++) sum[word] = dots[places[first] * words + word];
                 for (; piece < end && !begins[places[piece]]; piece++) {
                     square += squares[places[piece]];
                     for (Py_ssize_t word = 0; word < words; word++) sum[word] += dots[places[piece] * words + word];
@@ -512,6 +682,23 @@ done:
     return found;
 }
 
+/* How often each of some pieces stands among tokens: four at a time, so that tokens are read seldom. */
+WIDER_WHERE_IT_CAN
+static void count_pieces(const int32_t *tokens, Py_ssize_t count, const int32_t *wanted, Py_ssize_t wanted_count, double *seen)
+{
+    for (Py_ssize_t first = 0; first < wanted_count; first += FOUR) {
+        int32_t sums[FOUR] = {0}, some[FOUR];
+        for (int at = 0; at < FOUR; at++) some[at] = wanted[first + at < wanted_count ? first + at : first];
+        for (Py_ssize_t one = 0; one < count; one++) {
+            sums[0] += tokens[one] == some[0];
+            sums[1] += tokens[one] == some[1];
+            sums[2] += tokens[one] == some[2];
+            sums[3] += tokens[one] == some[3];
+        }
+        for (int at = 0; at < FOUR && first + at < wanted_count; at++) seen[first + at] += sums[at];
+    }
+}
+
 PyDoc_STRVAR(weigh_doc,
 "weigh(pieces, starts, samples, texts)\n\n"
 "How much each word counts, float32[q] as bytes: by how few of so many texts have it, in samples of\n"
@@ -523,7 +710,6 @@ static PyObject *weigh(PyObject *self, PyObject *args)
     Held held = {0};
     Py_ssize_t pieces_count, words, there, first, last;
     double texts, sum = 0;
-    uint8_t marked[4096] = {0};
     if (!PyArg_ParseTuple(args, "OOO!d", &pieces_given, &starts_given, &PyList_Type, &samples, &texts))
         return NULL;
     const int32_t *wanted = items(&held, pieces_given, 4, &pieces_count);
@@ -532,16 +718,13 @@ static PyObject *weigh(PyObject *self, PyObject *args)
     double *rarity = seen ? room(&held, words, sizeof *rarity) : NULL;
     float *shares = rarity ? room(&held, words, sizeof *shares) : NULL;
     if (shares == NULL) goto done;
-    for (Py_ssize_t at = 0; at < pieces_count; at++) marked[wanted[at] & 4095] = 1;
     for (Py_ssize_t sample = 0; sample < PyList_GET_SIZE(samples); sample++) {
         if (!PyArg_ParseTuple(PyList_GET_ITEM(samples, sample), "Onn", &tokens_given, &first, &last))
             goto done;
         const int32_t *tokens = items(&held, tokens_given, 4, &there);
         if (tokens == NULL) goto done;
         if (first < 0 || last > there) { refused("pieces that are not there"); goto done; }
-        for (Py_ssize_t one = first; one < last; one++)
-            if (marked[tokens[one] & 4095])
-                for (Py_ssize_t at = 0; at < pieces_count; at++) seen[at] += tokens[one] == wanted[at];
+        count_pieces(tokens + first, last - first, wanted, pieces_count, seen);
     }
     for (Py_ssize_t word = 0; word < words; word++) {
         Py_ssize_t end = word + 1 < words ? starts[word + 1] : pieces_count;
@@ -585,6 +768,7 @@ typedef struct {
     const int32_t *actor, *words, *about, *actor_ids;
     const uint8_t *asks, *is_human, *roles;
     const float *vectors;
+    PyObject *raws; /* a list, borrowed */
 } Part;
 
 /* A pool: its parts, what was asked, and a column for each feature. */
@@ -592,13 +776,15 @@ typedef struct {
     Held *held;
     int is_told, part_count;
     Part *parts;
+    const Part **owners; /* the part of each candidate */
     Py_ssize_t count, words, expected, width, about_count, span_count;
     const float *vector, *met, *importance;
     const int64_t *lengths, *spans;
     int expects, asks_assistant, wants_current;
     Weights weights;
     float *columns[FEATURES];
-    float *meaning, *own;     /* of each candidate: how like the question, how much of it is met */
+    float *whole, *meaning;   /* of each candidate: how like the question, and by its best passage */
+    float *own;               /* how much of the question is met */
     int64_t *beside[SIDES];   /* the candidate on each side, or -1 */
     Py_ssize_t *order, *starts, groups; /* candidates by session, and where each session begins */
     double *total, *scores;
@@ -626,14 +812,17 @@ static int add_standard(Pool *pool, enum Feature feature, double weight, const f
     return 0;
 }
 
-static const Part *part_of(const Pool *pool, Py_ssize_t candidate)
-{
-    int part = pool->part_count - 1;
-    while (pool->parts[part].first > candidate) part--;
-    return &pool->parts[part];
-}
+static const Part *part_of(const Pool *pool, Py_ssize_t candidate) { return pool->owners[candidate]; }
 
 static int64_t row_of(const Part *part, Py_ssize_t candidate) { return part->rows[candidate - part->first]; }
+
+/* Which candidate of a part lies in a row near that of another, or -1: neighbours are a few steps away. */
+static Py_ssize_t place_near(const Part *part, Py_ssize_t at, int64_t row)
+{
+    while (at > 0 && part->rows[at] > row) at--;
+    while (at + 1 < part->count && part->rows[at] < row) at++;
+    return part->rows[at] == row ? at : -1;
+}
 
 /* Who spoke, and as what. A row may be revised meanwhile, and name somebody who just came: nobody. */
 static int32_t actor_of(const Part *part, Py_ssize_t candidate)
@@ -667,34 +856,52 @@ static float likeness(const Pool *pool, const Part *part, int64_t row)
     return product(part->vectors + row * part->width, pool->vector, pool->width);
 }
 
-/* Likeness as a whole or by the best passage; who stands beside; likeness with what was said before. */
-static int compare(Pool *pool, float *exchange)
+/* Likeness as a whole, and by the best passage where that is more. */
+static int compare(Pool *pool)
 {
     float *passages = said(pool, SAID_MEANING);
+    pool->whole = room(pool->held, pool->count, sizeof(float));
     pool->meaning = room(pool->held, pool->count, sizeof(float));
-    if (!passages || !pool->meaning) return -1;
-    for (int side = 0; pool->is_told && side < SIDES; side++)
+    if (!passages || !pool->whole || !pool->meaning) return -1;
+    for (int number = 0; number < pool->part_count; number++) {
+        const Part *part = &pool->parts[number];
+        for (Py_ssize_t at = 0; at < part->count; at++) {
+            Py_ssize_t candidate = part->first + at;
+            float whole = pool->whole[candidate] = likeness(pool, part, part->rows[at]);
+            pool->meaning[candidate] = whole > passages[candidate] ? whole : passages[candidate];
+        }
+    }
+    return 0;
+}
+
+/* Who stands beside, and likeness together with what was said before: mostly that is a candidate
+   too, and was compared already. */
+static int compare_beside(Pool *pool, float *exchange)
+{
+    float *squares = room(pool->held, pool->count, sizeof *squares);
+    if (squares == NULL) return -1;
+    for (int side = 0; side < SIDES; side++)
         if ((pool->beside[side] = room(pool->held, pool->count, sizeof(int64_t))) == NULL) return -1;
     for (int number = 0; number < pool->part_count; number++) {
         const Part *part = &pool->parts[number];
         for (Py_ssize_t at = 0; at < part->count; at++) {
             Py_ssize_t candidate = part->first + at;
             int64_t row = part->rows[at], near[SIDES];
-            float whole = likeness(pool, part, row);
-            pool->meaning[candidate] = whole > passages[candidate] ? whole : passages[candidate];
-            if (!pool->is_told) continue;
             neighbours(&part->talk, row, near);
             for (int side = 0; side < SIDES; side++) {
-                Py_ssize_t place = near[side] < 0 ? -1 : place_of(part->rows, part->count, near[side]);
+                Py_ssize_t place = near[side] < 0 ? -1 : place_near(part, at, near[side]);
                 pool->beside[side][candidate] = place < 0 ? -1 : part->first + place;
             }
             const float *own = part->vectors + row * part->width;
-            const float *before = near[1] < 0 ? NULL : part->vectors + near[1] * part->width;
-            float square = product(own, own, part->width);
-            if (before != NULL) {
+            float whole = pool->whole[candidate];
+            float square = squares[candidate] = product(own, own, part->width);
+            if (near[1] >= 0) {
+                /* Candidates are in order: the square of one that stands before is known. */
+                int64_t known = pool->beside[1][candidate];
+                const float *before = part->vectors + near[1] * part->width;
                 square += 2 * BEFORE * product(own, before, part->width);
-                square += BEFORE * BEFORE * product(before, before, part->width);
-                whole += BEFORE * likeness(pool, part, near[1]);
+                square += BEFORE * BEFORE * (known < 0 ? product(before, before, part->width) : squares[known]);
+                whole += BEFORE * (known < 0 ? likeness(pool, part, near[1]) : pool->whole[known]);
             }
             float length = square > 0 ? sqrtf(square) : 0;
             exchange[candidate] = whole / (length > (float)EPSILON ? length : (float)EPSILON);
@@ -705,41 +912,32 @@ static int compare(Pool *pool, float *exchange)
 
 /* ── sessions ───────────────────────────────────────────────────────────────────────────────── */
 
-typedef struct {
-    int64_t part, session;
-    Py_ssize_t candidate;
-} Member;
-
-static int by_session(const void *one, const void *two)
-{
-    const Member *first = one, *second = two;
-    if (first->part != second->part) return first->part < second->part ? -1 : 1;
-    if (first->session != second->session) return first->session < second->session ? -1 : 1;
-    return first->candidate < second->candidate ? -1 : first->candidate > second->candidate;
-}
-
-/* Group the candidates; one without a session is a session of its own. */
+/* Group the candidates; one without a session is a session of its own. Blocks share none. */
 static int group(Pool *pool)
 {
-    Member *members = room(pool->held, pool->count, sizeof *members);
+    Py_ssize_t *groups = room(pool->held, pool->count, sizeof *groups);
     pool->order = room(pool->held, pool->count, sizeof *pool->order);
     pool->starts = room(pool->held, pool->count + 1, sizeof *pool->starts);
-    if (!members || !pool->order || !pool->starts) return -1;
+    if (!groups || !pool->order || !pool->starts) return -1;
     for (int number = 0; number < pool->part_count; number++) {
         const Part *part = &pool->parts[number];
+        Numbers known;
+        if (numbers(pool->held, part->count, &known) < 0) return -1;
         for (Py_ssize_t at = 0; at < part->count; at++) {
             int32_t session = part->talk.session[part->rows[at]];
-            Py_ssize_t candidate = part->first + at;
-            members[candidate] = (Member){number, session > 0 ? session : -1 - (int64_t)candidate, candidate};
+            /* Sessions count from 1: a number below stands for one candidate. */
+            int32_t number = number_of(&known, session > 0 ? session : -1 - (int32_t)at);
+            if (number < 0) return -1;
+            groups[part->first + at] = pool->groups + number;
         }
+        pool->groups += known.count;
     }
-    qsort(members, (size_t)pool->count, sizeof *members, by_session);
-    for (Py_ssize_t at = 0; at < pool->count; at++) {
-        pool->order[at] = members[at].candidate;
-        if (!at || members[at].part != members[at - 1].part || members[at].session != members[at - 1].session)
-            pool->starts[pool->groups++] = at;
-    }
-    pool->starts[pool->groups] = pool->count;
+    for (Py_ssize_t at = 0; at < pool->count; at++) pool->starts[groups[at] + 1]++;
+    for (Py_ssize_t at = 0; at < pool->groups; at++) pool->starts[at + 1] += pool->starts[at];
+    /* Each start moves up while its session fills, and is where the next one begins in the end. */
+    for (Py_ssize_t at = 0; at < pool->count; at++) pool->order[pool->starts[groups[at]]++] = at;
+    memmove(pool->starts + 1, pool->starts, (size_t)pool->groups * sizeof *pool->starts);
+    pool->starts[0] = 0;
     return 0;
 }
 
@@ -872,7 +1070,8 @@ static int told(Pool *pool)
     const Weights *weights = &pool->weights;
     float *words = said(pool, SAID_WORDS), *lent = said(pool, SAID_LENT);
     float *exchange = room(pool->held, pool->count, sizeof *exchange);
-    if (!words || !lent || !exchange || compare(pool, exchange) < 0 || group(pool) < 0) return -1;
+    if (!words || !lent || !exchange || compare(pool) < 0) return -1;
+    if (compare_beside(pool, exchange) < 0 || group(pool) < 0) return -1;
     /* An assistant's reply says again what it was asked: then neighbours lend nothing new. */
     int among_people = !has_assistant(pool);
     double sum = 0;
@@ -900,7 +1099,7 @@ static int derived(Pool *pool)
 {
     const Weights *weights = &pool->weights;
     float *words = said(pool, SAID_WORDS);
-    if (!words || compare(pool, NULL) < 0) return -1;
+    if (!words || compare(pool) < 0) return -1;
     if (add_standard(pool, WORDS, weights->words + weights->words_session, words) < 0) return -1;
     double meaning = weights->meaning + weights->exchange + weights->exchange_session;
     if (add_standard(pool, MEANING, meaning, pool->meaning) < 0) return -1;
@@ -1004,12 +1203,16 @@ static int priors(Pool *pool)
         expected[at] = (float)weights->expected * best;
     }
     if (pool->is_told) {
+        int most = (int)weights->telling_words;
         float *length = column(pool, LENGTH), *asks = column(pool, ASKS);
-        if (!length || !asks) return -1;
+        float *telling = room(pool->held, most + 1, sizeof *telling);
+        if (!length || !asks || !telling) return -1;
+        for (int words = 0; words <= most; words++)
+            telling[words] = (float)(weights->length * (log1p(words) / log1p(weights->telling_words)));
         for (Py_ssize_t at = 0; at < pool->count; at++) {
             const Part *part = part_of(pool, at);
-            double words = fmin(fmax(part->words[row_of(part, at)], 0), weights->telling_words);
-            length[at] = (float)(weights->length * (log1p(words) / log1p(weights->telling_words)));
+            int32_t words = part->words[row_of(part, at)];
+            length[at] = telling[words < 0 ? 0 : words > most ? most : words];
             asks[at] = part->asks[row_of(part, at)] ? (float)weights->asks : 0;
         }
     }
@@ -1024,20 +1227,37 @@ typedef struct {
     Py_ssize_t candidate;
 } Standing;
 
-static int by_standing(const void *one, const void *two)
+static inline int stands_first(const Standing *one, const Standing *other)
 {
-    const Standing *first = one, *second = two;
-    if (first->total != second->total) return first->total > second->total ? -1 : 1;
-    if (first->offset != second->offset) return first->offset < second->offset ? -1 : 1;
-    return first->candidate < second->candidate ? -1 : first->candidate > second->candidate;
+    if (one->total != other->total) return one->total > other->total;
+    return one->offset != other->offset ? one->offset < other->offset : one->candidate < other->candidate;
+}
+
+/* Merged pair by pair: what is compared is known here, where qsort would have to ask. */
+static Standing *sorted(Standing *from, Standing *into, Py_ssize_t count)
+{
+    for (Py_ssize_t run = 1; run < count; run *= 2) {
+        for (Py_ssize_t first = 0; first < count; first += 2 * run) {
+            Py_ssize_t middle = first + run < count ? first + run : count;
+            Py_ssize_t last = middle + run < count ? middle + run : count;
+            Py_ssize_t left = first, right = middle;
+            for (Py_ssize_t at = first; at < last; at++)
+                into[at] = right == last || (left < middle && stands_first(&from[left], &from[right]))
+                    ? from[left++] : from[right++];
+        }
+        Standing *swapped = from;
+        from = into;
+        into = swapped;
+    }
+    return from;
 }
 
 /* Equal scores in the order of the log: the same question gives the same answer. */
 static Standing *ordered(Pool *pool)
 {
-    Standing *found = room(pool->held, pool->count, sizeof *found);
+    Standing *found = room(pool->held, pool->count, sizeof *found), *spare = room(pool->held, pool->count, sizeof *spare);
     pool->total = room(pool->held, pool->count, sizeof(double));
-    if (!found || !pool->total) return NULL;
+    if (!found || !spare || !pool->total) return NULL;
     for (int feature = 0; feature < FEATURES; feature++)
         for (Py_ssize_t at = 0; pool->columns[feature] && at < pool->count; at++)
             pool->total[at] += pool->columns[feature][at];
@@ -1045,8 +1265,7 @@ static Standing *ordered(Pool *pool)
         const Part *part = part_of(pool, at);
         found[at] = (Standing){pool->total[at], part->offsets[row_of(part, at)], at};
     }
-    qsort(found, (size_t)pool->count, sizeof *found, by_standing);
-    return found;
+    return sorted(found, spare, pool->count);
 }
 
 /* Scores in (0, 1): where it stands among the candidates, times how good the best of them is. */
@@ -1080,29 +1299,44 @@ static int32_t person_of(const Part *part, Py_ssize_t candidate)
     return part->actor_ids ? part->actor_ids[actor] : actor;
 }
 
-/* Whether two say the same: of about one length, by one person, and nearly one vector. */
-static int is_same(const Pool *pool, Py_ssize_t one, Py_ssize_t other)
+/* What tells whether one says the same as another. */
+typedef struct {
+    Py_ssize_t candidate, width;
+    int32_t person;
+    float words;
+    const float *vector;
+} Utterance;
+
+static Utterance utterance_of(const Pool *pool, Py_ssize_t candidate)
 {
-    const Part *first = part_of(pool, one), *second = part_of(pool, other);
-    int64_t row = row_of(first, one), theirs = row_of(second, other);
-    if (first->width != second->width || person_of(first, one) != person_of(second, other)) return 0;
-    float words = (float)first->words[row], more = (float)second->words[theirs];
-    if (fabsf(words - more) > 0.1f * fmaxf(words, more)) return 0;
-    const float *vector = first->vectors + row * first->width;
-    return product(vector, second->vectors + theirs * second->width, first->width) >= (float)pool->weights.same;
+    const Part *part = part_of(pool, candidate);
+    int64_t row = row_of(part, candidate);
+    const float *vector = part->vectors + row * part->width;
+    return (Utterance){candidate, part->width, person_of(part, candidate), (float)part->words[row], vector};
+}
+
+/* Whether two say the same: by one person, of about one length, and nearly one vector. */
+static int is_same(const Utterance *one, const Utterance *other, float same)
+{
+    if (one->person != other->person || one->width != other->width) return 0;
+    float more = one->words > other->words ? one->words : other->words;
+    if (fabsf(one->words - other->words) > 0.1f * more) return 0;
+    return product(one->vector, other->vector, one->width) >= same;
 }
 
 /* Pairs of (better, those that say the same), among the best; the worse are marked as gone. */
 static PyObject *duplicates(const Pool *pool, const Standing *order, uint8_t *gone)
 {
-    PyObject *found = PyList_New(0);
     Py_ssize_t most = (Py_ssize_t)pool->weights.duplicates_among;
     if (pool->count < most) most = pool->count;
+    Utterance *best = space(pool->held, most, sizeof *best);
+    PyObject *found = best ? PyList_New(0) : NULL;
+    for (Py_ssize_t at = 0; best && at < most; at++) best[at] = utterance_of(pool, order[at].candidate);
     for (Py_ssize_t one = 0; found && one < most; one++)
         for (Py_ssize_t other = one + 1; other < most; other++) {
-            Py_ssize_t better = order[one].candidate, worse = order[other].candidate;
+            Py_ssize_t better = best[one].candidate, worse = best[other].candidate;
             if (gone[better]) break;
-            if (gone[worse] || !is_same(pool, better, worse)) continue;
+            if (gone[worse] || !is_same(&best[one], &best[other], (float)pool->weights.same)) continue;
             gone[worse] = 1;
             PyObject *pair = Py_BuildValue("nn", better, worse);
             if (pair == NULL || PyList_Append(found, pair) < 0) Py_CLEAR(found);
@@ -1116,15 +1350,17 @@ static PyObject *duplicates(const Pool *pool, const Standing *order, uint8_t *go
 static PyObject *by_layer(const Pool *pool, const Standing *order, const uint8_t *gone)
 {
     PyObject *lists[LAYERS] = {0}, *found = NULL;
+    Py_ssize_t counts[LAYERS] = {0}, places[LAYERS] = {0};
+    for (Py_ssize_t at = 0; at < pool->count; at++) counts[part_of(pool, at)->layer] += !gone[at];
     for (int layer = 0; layer < LAYERS; layer++)
-        if ((lists[layer] = PyList_New(0)) == NULL) goto done;
+        if ((lists[layer] = PyList_New(counts[layer])) == NULL) goto done;
     for (Py_ssize_t at = 0; at < pool->count; at++) {
         Py_ssize_t candidate = order[at].candidate;
         if (gone[candidate]) continue;
+        int layer = part_of(pool, candidate)->layer;
         PyObject *number = PyLong_FromSsize_t(candidate);
-        int failed = number == NULL || PyList_Append(lists[part_of(pool, candidate)->layer], number) < 0;
-        Py_XDECREF(number);
-        if (failed) goto done;
+        if (number == NULL) goto done;
+        PyList_SET_ITEM(lists[layer], places[layer]++, number);
     }
     found = PyTuple_Pack(LAYERS, lists[0], lists[1], lists[2], lists[3], lists[4]);
 done:
@@ -1139,9 +1375,9 @@ static int read_part(Held *held, PyObject *given, Part *part)
     PyObject *rows, *said_given, *offsets, *observed, *session, *actor, *words, *asks, *role, *vectors;
     PyObject *is_human, *about, *roles, *actor_ids;
     Py_ssize_t count = 0, numbers = 0, sizes[5], people;
-    if (!PyArg_ParseTuple(given, "iOOOOOOOOOOnOOOO", &part->layer, &rows, &said_given, &offsets, &observed,
-                          &session, &actor, &words, &asks, &role, &vectors, &part->width, &is_human, &about,
-                          &roles, &actor_ids))
+    if (!PyArg_ParseTuple(given, "iO!OOOOOOOOOOnOOOO", &part->layer, &PyList_Type, &part->raws, &rows, &said_given,
+                          &offsets, &observed, &session, &actor, &words, &asks, &role, &vectors, &part->width,
+                          &is_human, &about, &roles, &actor_ids))
         return -1;
     if (part->layer < 0 || part->layer >= LAYERS) return refused("not a layer");
     if ((part->rows = items(held, rows, 8, &part->count)) == NULL) return -1;
@@ -1161,6 +1397,7 @@ static int read_part(Held *held, PyObject *given, Part *part)
     if (people != part->actor_count) return refused("columns of two lengths");
     if ((part->roles = items(held, roles, 1, &part->role_count)) == NULL) return -1;
     if (!part->actor_count) return refused("nobody has no name");
+    if (PyList_GET_SIZE(part->raws) < part->talk.count) return refused("columns of two lengths");
     if (actor_ids != Py_None) {
         if ((part->actor_ids = items(held, actor_ids, 4, &people)) == NULL) return -1;
         if (people != part->actor_count) return refused("columns of two lengths");
@@ -1188,6 +1425,10 @@ static int read_pool(Pool *pool, PyObject *args)
         if (read_part(pool->held, PyList_GET_ITEM(parts, at), &pool->parts[at]) < 0) return -1;
         pool->count += pool->parts[at].count;
     }
+    if ((pool->owners = room(pool->held, pool->count, sizeof *pool->owners)) == NULL) return -1;
+    for (int at = 0; at < pool->part_count; at++)
+        for (Py_ssize_t one = 0; one < pool->parts[at].count; one++)
+            pool->owners[pool->parts[at].first + one] = &pool->parts[at];
     if (vector != Py_None && (pool->vector = items(pool->held, vector, 4, &pool->width)) == NULL) return -1;
     if ((pool->met = items(pool->held, met, 4, &count)) == NULL) return -1;
     if ((pool->importance = items(pool->held, importance, 4, &pool->words)) == NULL) return -1;
@@ -1216,17 +1457,33 @@ static PyObject *added(const Pool *pool)
     return found;
 }
 
+/* The id of each candidate, its offset and its score: a list, int64[n] and float64[n] as bytes. */
+static PyObject *listed(const Pool *pool)
+{
+    int64_t *offsets = space(pool->held, pool->count, sizeof *offsets);
+    PyObject *raws = offsets ? PyList_New(pool->count) : NULL;
+    for (Py_ssize_t at = 0; raws && at < pool->count; at++) {
+        const Part *part = part_of(pool, at);
+        int64_t row = row_of(part, at);
+        offsets[at] = part->offsets[row];
+        PyList_SET_ITEM(raws, at, Py_NewRef(PyList_GET_ITEM(part->raws, row)));
+    }
+    if (raws == NULL) return NULL;
+    return Py_BuildValue("Ny#y#", raws, (char *)offsets, pool->count * (Py_ssize_t)sizeof *offsets,
+                         (char *)pool->scores, pool->count * (Py_ssize_t)sizeof *pool->scores);
+}
+
 PyDoc_STRVAR(rank_doc,
 "rank(is_told, parts, vector, met, importance, expected, lengths, spans, about_count, expects,\n"
 "     asks_assistant, wants_current, weights)\n\n"
-"The candidates of a pool in their order: a list a layer, the score of each, what each feature\n"
-"added, and pairs of (better, worse) that say the same. native.py says what is what.");
+"The candidates of a pool in their order: a list a layer; the id, the offset and the score of each;\n"
+"what each feature added, and pairs of (better, worse) that say the same. native.py says what is what.");
 
 static PyObject *rank(PyObject *self, PyObject *args)
 {
     Held held = {0};
     Pool pool = {.held = &held};
-    PyObject *twins = NULL, *layers = NULL, *features = NULL, *found = NULL;
+    PyObject *twins = NULL, *layers = NULL, *known = NULL, *features = NULL, *found = NULL;
     if (read_pool(&pool, args) < 0 || meet_question(&pool) < 0) goto done;
     if ((pool.is_told ? told(&pool) : derived(&pool)) < 0 || priors(&pool) < 0) goto done;
     Standing *order = ordered(&pool);
@@ -1235,19 +1492,20 @@ static PyObject *rank(PyObject *self, PyObject *args)
     /* Records that read alike may hold at different times: only what was told repeats itself. */
     twins = pool.is_told ? duplicates(&pool, order, gone) : PyList_New(0);
     layers = twins ? by_layer(&pool, order, gone) : NULL;
-    features = layers ? added(&pool) : NULL;
-    if (features != NULL)
-        found = Py_BuildValue("Oy#OO", layers, (char *)pool.scores, pool.count * (Py_ssize_t)sizeof(double),
-                              features, twins);
+    known = layers ? listed(&pool) : NULL;
+    features = known ? added(&pool) : NULL;
+    if (features != NULL) found = PyTuple_Pack(4, layers, known, features, twins);
 done:
     Py_XDECREF(twins);
     Py_XDECREF(layers);
+    Py_XDECREF(known);
     Py_XDECREF(features);
     let_go(&held);
     return found;
 }
 
 static PyMethodDef methods[] = {
+    {"strongest", strongest, METH_VARARGS, strongest_doc},
     {"found", found, METH_VARARGS, found_doc},
     {"choose", choose, METH_VARARGS, choose_doc},
     {"pieces", pieces, METH_O, pieces_doc},

@@ -7,6 +7,13 @@ def found(
     places: list[tuple[str, dict[bytes, int], int, Any]],
     /,
 ) -> list[tuple[bytes, bytes]]: ...
+def strongest(
+    hits: list[tuple[float, str, bytes, int]],
+    layer: str,
+    near: list[tuple[bytes, bytes, list[bytes]]],
+    most: int,
+    /,
+) -> list[tuple[bytes, float]]: ...
 def choose(
     words: tuple[Any, Any],
     meaning: tuple[Any, Any],
@@ -38,4 +45,9 @@ def rank(
     wants_current: bool,
     weights: Any,
     /,
-) -> tuple[tuple[list[int], ...], bytes, tuple[bytes | None, ...], list[tuple[int, int]]]: ...
+) -> tuple[
+    tuple[list[int], ...],
+    tuple[list[bytes], bytes, bytes],
+    tuple[bytes | None, ...],
+    list[tuple[int, int]],
+]: ...

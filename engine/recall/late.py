@@ -50,10 +50,21 @@ def words_of(terms: Sequence[str], embedder: Embedder) -> Words:
     pieces = embedder.tokens(" ".join(terms))
     if not len(pieces):
         return Words(pieces, np.empty(0, np.int64), np.empty((0, 1), np.float32))
-    starts = np.flatnonzero(embedder.begins_word(pieces))
-    vectors = np.add.reduceat(embedder.token_vectors(pieces), starts, axis=0)
+    starts = embedder.begins_word(pieces).nonzero()[0]
+    vectors = embedder.token_vectors(pieces)
+    if len(starts) < len(pieces):
+        vectors = _summed(vectors, starts)
     lengths = np.sqrt(np.add.reduce(vectors * vectors, axis=1, keepdims=True))
     return Words(pieces, starts, vectors / np.maximum(lengths, 1e-9))
+
+
+def _summed(vectors: Any, starts: Any) -> Any:
+    """One vector a word: those of its pieces are added to the first, which few words need."""
+    firsts = starts.tolist()
+    for first, last in zip(firsts, [*firsts, len(vectors)][1:], strict=True):
+        for piece in range(first + 1, last):
+            vectors[first] += vectors[piece]
+    return vectors.take(starts, axis=0)
 
 
 def importance(words: Words, samples: Sequence[tuple[Any, int]]) -> Floats:

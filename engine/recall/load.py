@@ -98,14 +98,16 @@ class Loader:
             start += len(part)
             self.looked += len(part)
             things = self._things(layer, part)
+            sheets = [None if thing is None else sheet_of(thing) for thing in things]
             if layer == "events":
                 # The first fact of an event mostly holds, and then no other is looked at.
-                firsts = [sheet_of(one).facts[:1] for one in things if one is not None]
-                self._look_up("facts", [raw for some in firsts for raw in some])
-            for one, thing in zip(part, things, strict=True):
-                if thing is None or not (filters.condition is None or admits(filters, thing)):
+                self._look_up("facts", [one.facts[0] for one in sheets if one and one.facts])
+            for at, one in enumerate(part):
+                thing, sheet = things[at], sheets[at]
+                if thing is None or sheet is None:
                     continue
-                sheet = sheet_of(thing)
+                if not (filters.condition is None or admits(filters, thing)):
+                    continue
                 marks = sheet.marks
                 if marks is None:
                     marks = self._marks_of(thing, sheet)
@@ -160,14 +162,17 @@ class Loader:
             found = records.newest_visible(
                 self._engine, self._tenant_no, table, missing, self._window
             )
-            known.update(zip(missing, found, strict=True))
+            for at, raw in enumerate(missing):
+                known[raw] = found[at]
         return [known[raw] for raw in raws]
 
     def _look_up(self, table: Layer, raws: Sequence[bytes]) -> None:
         """Records that are asked for next, as they are known last: all at once."""
-        missing = [raw for raw in dict.fromkeys(raws) if raw not in self._latest]
+        known = self._latest
+        missing = list({raw: None for raw in raws if raw not in known})
         found = records.get_latest_of(self._engine, self._tenant_no, table, missing)
-        self._latest.update(zip(missing, found, strict=True))
+        for at, raw in enumerate(missing):
+            known[raw] = found[at]
 
     def _last(self, table: Layer, raw: bytes) -> Record | None:
         """A record as it is known last; each is looked up once."""
@@ -179,7 +184,8 @@ class Loader:
 
     def _marks_of(self, thing: Thing, sheet: Sheet) -> Marks:
         """What a reader should know of a record at the moment that is asked about."""
-        if isinstance(thing, Fact | Belief):
+        # By its very type: most that are asked about are events.
+        if type(thing) is Fact or type(thing) is Belief:
             return marks_when(thing, is_over=self._is_over(thing))
         by = self._superseded_by(sheet)
         return Marks(by, is_superseded=True) if by else UNMARKED
@@ -283,7 +289,7 @@ class Loader:
             latest is None
             or latest.recorded_from > window.known_at
             or window.include_superseded
-            or (isinstance(latest, Episode) and not latest.sealed)
+            or (type(latest) is Episode and not latest.sealed)
         ):
             return self.record(table, raw) or latest
         # However it is seen, this version rests on the same.
@@ -359,7 +365,7 @@ class Loader:
                     leads.append(name)
         return leads, missing
 
-    def _are_open(self, events: frozenset[bytes]) -> bool:
+    def _are_open(self, events: tuple[bytes, ...]) -> bool:
         """Whether all of these can be read, as far as that is told at a glance."""
         for block in self._glanced:
             rows = block.rows

@@ -50,7 +50,7 @@ _FEATURES: Final = (
 class Part:
     """The chosen rows of one block, and what the channels said of them."""
 
-    __slots__ = ("_offsets", "block", "count", "numbers", "place", "rows", "scores")
+    __slots__ = ("block", "count", "place", "rows", "scores")
 
     def __init__(self, kernel: Any, place: Place, scored: Scored, near: int) -> None:
         block = self.block = place.block
@@ -58,14 +58,7 @@ class Part:
         self.rows, self.scores = kernel.choose(
             *scored, near, block.session, block.role, block.observed_us, place.admitted
         )
-        self.numbers = memoryview(self.rows).cast("q")
-        self.count = len(self.numbers)
-        self._offsets = memoryview(block.offsets)
-
-    def offset(self, row: int) -> int:
-        """Where a row stands in the log."""
-        found: int = self._offsets[row]
-        return found
+        self.count = len(self.rows) // 8
 
 
 class Native:
@@ -73,6 +66,17 @@ class Native:
 
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
+
+    def strongest(
+        self,
+        hits: list[Hit],
+        layer: Layer,
+        near: list[tuple[bytes, bytes, list[bytes]]],
+        most: int,
+    ) -> list[tuple[bytes, float]]:
+        """The documents of a layer that words and meaning together speak for most, best first."""
+        found: list[tuple[bytes, float]] = self._kernel.strongest(hits, layer, near, most)
+        return found
 
     def found(self, hits: list[Hit], places: Sequence[Place]) -> list[Channel]:
         """What was said of documents, by where each lies: in the first place that has it."""
@@ -210,7 +214,7 @@ class Ranking(shapes.Ranking):
         parts = [part for part in pool.parts if part.count]
         is_told = parts[0].place.layer == "events"
         self._parts = parts
-        self._layers, scores, self._features, twins = pool.kernel.rank(
+        self._layers, known, self._features, twins = pool.kernel.rank(
             is_told,
             [
                 _given(part, persons, question.about)
@@ -230,7 +234,8 @@ class Ranking(shapes.Ranking):
             question.wants_current,
             _numbers(weights, constants),
         )
-        self._scores = memoryview(scores).cast("d")
+        self._raws: list[bytes] = known[0]
+        self._offsets, self._scores = array("q", known[1]), array("d", known[2])
         self._twins: dict[int, list[int]] = {}
         for better, worse in twins:
             self._twins.setdefault(better, []).append(worse)
@@ -242,15 +247,14 @@ class Ranking(shapes.Ranking):
 
     def items(self, layer: Layer, places: Sequence[int]) -> list[Ranked]:
         """Some of them, put together."""
-        found, twins = [], self._twins
+        found, twins, raws = [], self._twins, self._raws
+        scores, offsets = self._scores, self._offsets
         for place in places:
-            part, row = self._at(place)
-            score: float = self._scores[place]
             one = Ranked(
-                layer, part.block.raws[row], part.offset(row), score, ranking=self, place=place
+                layer, raws[place], offsets[place], scores[place], ranking=self, place=place
             )
             if place in twins:
-                one.duplicates = tuple([self._raw(other) for other in twins[place]])
+                one.duplicates = tuple([raws[other] for other in twins[place]])
             found.append(one)
         return found
 
@@ -265,20 +269,11 @@ class Ranking(shapes.Ranking):
 
     def vector(self, place: int) -> Any:
         """float32[d], unit length."""
-        part, row = self._at(place)
-        return part.block.vectors[row]
-
-    def _at(self, place: int) -> tuple[Part, int]:
-        """Which part has a candidate, and its row there."""
         for part in self._parts:
             if place < part.count:
-                return part, part.numbers[place]
+                return part.block.vectors[memoryview(part.rows).cast("q")[place]]
             place -= part.count
         raise IndexError(place)
-
-    def _raw(self, place: int) -> bytes:
-        part, row = self._at(place)
-        return part.block.raws[row]
 
 
 def _given(part: Part, persons: Any, about: Sequence[str]) -> tuple[Any, ...]:
@@ -286,6 +281,7 @@ def _given(part: Part, persons: Any, about: Sequence[str]) -> tuple[Any, ...]:
     block, people = part.block, _people_of(part.block)
     return (
         LAYERS.index(part.place.layer),
+        block.raws,
         part.rows,
         part.scores,
         block.offsets,

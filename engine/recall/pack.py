@@ -50,6 +50,8 @@ SINGULAR: Final[Mapping[LayerName, Singular]] = {
     "events": "event",
 }
 _SOURCES: Final = "Sources:"
+_PARTS: Final = 10_000.0
+_HALFWAY: Final = 1e-6
 _LARGE: Final = ("content", "summary", "causal_chain", "events", "synthesis_inputs")
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -191,7 +193,7 @@ def _body(plan: Plan, told: Sequence[Shown], nonce: str) -> Iterable[str]:
             yield HEADINGS[heading]
         # The word of this fence cannot have been known; should it stand in a text, it goes.
         line = one.line.replace(nonce, "") if nonce in one.line else one.line
-        yield f"{line} [{number}]" if is_inline else line
+        yield f"{line} {_marker(number)}" if is_inline else line
     if plan.citation_mode == "block_at_end":
         yield _SOURCES
         for number, one in enumerate(told, start=1):
@@ -200,8 +202,29 @@ def _body(plan: Plan, told: Sequence[Shown], nonce: str) -> Iterable[str]:
 
 def scores_of(told: Sequence[Shown]) -> list[str]:
     """The scores as the pack has them: JSON, to four places, as short as a number is written."""
-    found = [f"{one.score:.4f}".rstrip("0") for one in told]
-    return [text + "0" if text[-1] == "." else text for text in found]
+    return [score_of(one.score) for one in told]
+
+
+_scores: Final[dict[int, str]] = {}
+"""How many ten-thousandths -> the same as it is written."""
+
+
+def score_of(score: float) -> str:
+    """One of them; how it is written is remembered."""
+    parts = score * _PARTS
+    nearest = int(parts + 0.5)
+    # Which of two is nearer is plain for all but those halfway between them.
+    if not 0 <= score <= 1 or abs(abs(parts - nearest) - 0.5) < _HALFWAY:
+        return _written(score)
+    found = _scores.get(nearest)
+    if found is None:
+        found = _scores[nearest] = _written(score)
+    return found
+
+
+def _written(score: float) -> str:
+    text = f"{score:.4f}".rstrip("0")
+    return text + "0" if text[-1] == "." else text
 
 
 def citations_of(plan: Plan, told: Sequence[Shown], scores: Sequence[str]) -> Any:
@@ -209,9 +232,9 @@ def citations_of(plan: Plan, told: Sequence[Shown], scores: Sequence[str]) -> An
     if plan.citation_mode == "none":
         return []
     said = [
-        f'{{"marker":"[{number}]","layer":"{SINGULAR[one.layer]}","id":"{one.id}"'
-        f',"support_strength":{score}}}'
-        for number, (one, score) in enumerate(zip(told, scores, strict=True), start=1)
+        f'{{"marker":"{_marker(at + 1)}","layer":"{SINGULAR[one.layer]}","id":"{one.id}"'
+        f',"support_strength":{scores[at]}}}'
+        for at, one in enumerate(told)
     ]
     return msgspec.Raw(f"[{','.join(said)}]".encode())
 
@@ -220,7 +243,7 @@ def evidence_of(told: Sequence[Shown]) -> list[tuple[Any, ...]]:
     """The same items as an answer reads them: each as `Evidence` is kept, field by field."""
     return [
         (
-            f"[{number}]",
+            _marker(number),
             one.layer,
             one.id,
             _excerpt(one),
@@ -232,6 +255,14 @@ def evidence_of(told: Sequence[Shown]) -> list[tuple[Any, ...]]:
         )
         for number, one in enumerate(told, start=1)
     ]
+
+
+_MARKERS: Final = [f"[{number}]" for number in range(256)]
+"""Most packs have fewer items: their markers are written once."""
+
+
+def _marker(number: int) -> str:
+    return _MARKERS[number] if number < len(_MARKERS) else f"[{number}]"
 
 
 def _excerpt(one: Shown) -> str:
@@ -270,9 +301,8 @@ def _add_whole(into: list[bytes], one: Shown, position: int, score: str) -> None
     into.append(opened)
     if one.marks is UNMARKED and not one.withheld:
         # Most items: their place and their price are all that is said now.
-        into.append(f',"ranked_position":{position},"score":{score}'.encode())
-        into.append(known)
-        into.append(f',"tokens":{one.tokens}}}'.encode())
+        said = f',"ranked_position":{position},"score":{score}{known},"tokens":{one.tokens}}}'
+        into.append(said.encode())
         return
     added = _added(one, position)
     if isinstance(one.thing, Fact):
@@ -281,12 +311,12 @@ def _add_whole(into: list[bytes], one: Shown, position: int, score: str) -> None
     into += [b",", _encode(added)[1:]]
 
 
-def _encoded(thing: Thing, sheet: Sheet) -> tuple[bytes, bytes]:
+def _encoded(thing: Thing, sheet: Sheet) -> tuple[bytes, str]:
     """A record as it is sent, open at its end; and what every item says of where it comes from."""
     said = {"source": sheet.source, "trust": sheet.trust}
     if isinstance(thing, Fact):
         thing = msgspec.structs.replace(thing, trust=said.pop("trust"))
-    sheet.encoded = _encode(thing)[:-1], b"," + _encode(said)[1:-1]
+    sheet.encoded = _encode(thing)[:-1], "," + _encode(said)[1:-1].decode()
     return sheet.encoded
 
 

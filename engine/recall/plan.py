@@ -125,6 +125,8 @@ def make_plan(
     superseded: Treatment = request.treatments.superseded or (
         "demote" if request.include_superseded or window.include_superseded else "exclude"
     )
+    if window.include_superseded != (superseded != "exclude"):
+        window = replace(window, include_superseded=superseded != "exclude")
     if request.view == "raw" and window.valid_during:
         warnings = (*warnings, VALID_IGNORED)
     return Plan(
@@ -135,7 +137,7 @@ def make_plan(
         layers=layers,
         places=tuple(reach.places),
         barred=tuple(reach.barred),
-        window=replace(window, include_superseded=superseded != "exclude"),
+        window=window,
         filters=filters,
         caps=_caps(layers, budgets, shape, kind),
         max_tokens=_tokens(budgets),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from engine.recall.candidates import QueryKind, Question, Span
 from projectors.text import dates
@@ -44,27 +44,51 @@ _REQUESTING: Final = word_set(
 )
 """A wish for a proposal: what it is about was told without these, and every other wish has them."""
 
-_FRAME: Final = re.compile(
+
+class Sought(NamedTuple):
+    """A pattern, and pieces of text of which every match has one.
+
+    Where none of them stands the pattern is not tried: that takes several times as long.
+    """
+
+    pattern: re.Pattern[str]
+    signs: tuple[str, ...]
+
+    def may_be_in(self, text: str, lower: str) -> bool:
+        """Whether it is worth a try; beyond ASCII, letters are the same in more ways than case."""
+        return not text.isascii() or any(sign in lower for sign in self.signs)
+
+    def is_in(self, text: str, lower: str) -> bool:
+        """Whether a text, which is given in lower case as well, has it."""
+        return self.may_be_in(text, lower) and self.pattern.search(text) is not None
+
+
+def _sought(pattern: str, *signs: str) -> Sought:
+    return Sought(re.compile(pattern, re.IGNORECASE), signs)
+
+
+_FRAME: Final = _sought(
     r"\b(?:what|which|how many)\s+(?:(?:is|are|was|were)\s+)?(?:the\s+|some\s+|other\s+)?"
     r"(?:kind|type|sort|thing|item|name|way|example)s?\b"
     r"|\b(?:kind|type|sort|name|way|example)s?(?=\s+of\b)",
-    re.IGNORECASE,
+    *("kind", "type", "sort", "thing", "item", "name", "way", "example"),
 )
 """How a question for one of many, or for several, begins: `what kinds of …`, `the names of …`."""
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i['’]\w+|me|my|mine|we|our|us)\b", re.IGNORECASE)
-_ASSISTANT: Final = re.compile(
+_ASSISTANT: Final = _sought(
     r"\bremind me\b|\bdid you\b|\bwe (?:talked|discussed|decided|spoke|agreed)\b"
     r"|\bour (?:previous|last|earlier|past|prior)\b"
     r"|\byou (?:\w+ ){0,2}?(?:said|say|told|mentioned|recommended|suggested|gave|provided|listed"
     r"|advised|explained|described|wrote|shared|showed|made|proposed)\b",
-    re.IGNORECASE,
+    *("remind me", "did you", "we ", "our ", "you "),
 )
-_CURRENT: Final = re.compile(
+_CURRENT: Final = _sought(
     r"\b(?:current|currently|now|nowadays|latest|newest|most recent|most recently|these days"
     r"|at the moment|at present|still|so far|up to date)\b",
-    re.IGNORECASE,
+    *("current", "now", "latest", "newest", "most recent", "these days", "at the moment"),
+    *("at present", "still", "so far", "up to date"),
 )
 _MONTH: Final = re.compile(
     r"^(?:in |during |of |since |by |until |before |after )?(?:early |mid |late )?"
@@ -72,39 +96,43 @@ _MONTH: Final = re.compile(
     r"(?: \d{1,2}(?:st|nd|rd|th)?)?$",
     re.IGNORECASE,
 )
-_KINDS: Final[Sequence[tuple[QueryKind, re.Pattern[str]]]] = (
+_KINDS: Final[Sequence[tuple[QueryKind, Sought]]] = (
     (
         "summary",
-        re.compile(
+        _sought(
             r"\bsummar|\boverview\b|\brecap\b|\beverything\b|\btell me (?:all )?about\b"
             r"|\bwhat do (?:we|you|i) know\b|\bcatch me up\b",
-            re.IGNORECASE,
+            *("summar", "overview", "recap", "everything", "tell me", "what do ", "catch me"),
         ),
     ),
     (
         "preference",
-        re.compile(
+        _sought(
             r"\bprefer|\bfavou?rite|\b(?:can|could|would) you (?:recommend|suggest)\b"
             r"|\bany (?:\w+ )?(?:tips|advice|suggestions?|recommendations?|ideas)\b"
             r"|\bshould (?:i|we)\b|\b(?:do|does|did|would) (?:\w+ )?(?:like|enjoy|love|hate)\b",
-            re.IGNORECASE,
+            *("prefer", "favo", "recommend", "suggest", "any ", "should "),
+            *("like", "enjoy", "love", "hate"),
         ),
     ),
     (
         "temporal",
-        re.compile(
+        _sought(
             r"^\W*(?:and |so )?when\b|\b(?:what|which) (?:date|day|week|month|year|time)\b"
             r"|\bhow (?:long|recently)\b|\bhow many (?:\w+ )?(?:days|weeks|months|years|hours)\b"
             r"|\b(?:first|last|earliest|latest|before|after|since|until|ago|order)\b",
-            re.IGNORECASE,
+            *("when", "date", "day", "week", "month", "year", "time", "hours", "how long"),
+            *("how recently", "first", "last", "earliest", "latest", "before", "after"),
+            *("since", "until", "ago", "order"),
         ),
     ),
     (
         "multi_hop",
-        re.compile(
+        _sought(
             r"\b(?:both|in common|each of|all of|in total|altogether|combined|how many|how much"
             r"|which of|what (?:are|were) (?:all|the)|list|compare)\b",
-            re.IGNORECASE,
+            *("both", "in common", "each of", "all of", "in total", "altogether", "combined"),
+            *("how m", "which of", "what are", "what were", "list", "compare"),
         ),
     ),
 )
@@ -112,16 +140,16 @@ _TIMES: Final = word_set(
     "yesterday today tomorrow week weekend month year ago monday friday january june recently"
 )
 _NUMBERS: Final = word_set("one two three four five ten twenty hundred several once twice 2 3 5 10")
-_EXPECTED: Final[Sequence[tuple[re.Pattern[str], frozenset[str]]]] = (
+_EXPECTED: Final[Sequence[tuple[Sought, frozenset[str]]]] = (
     (
-        re.compile(
+        _sought(
             r"^\W*when\b|\bhow (?:long|recent)"
             r"|\b(?:what|which) (?:date|day|week|month|year|time)\b",
-            re.IGNORECASE,
+            *("when", "how long", "how recent", "what ", "which "),
         ),
         _TIMES,
     ),
-    (re.compile(r"\bhow (?:many|much|old|often|far|big)\b", re.IGNORECASE), _NUMBERS),
+    (_sought(r"\bhow (?:many|much|old|often|far|big)\b", "how "), _NUMBERS),
 )
 _CAPITALISED: Final = re.compile(r"\b[^\W\d_a-z][^\W\d_]+\b")
 _NAMES_MAX: Final = 4
@@ -132,8 +160,8 @@ _YEARS_BACK: Final = 10
 def read_question(text: str, now_us: int) -> Question:
     """The question as it can be understood without knowing who takes part."""
     text = text[: limits.QUERY_CHARS_MAX].strip()
-    kind, terms = kind_of(text), terms_of(text)
-    asks_assistant = _ASSISTANT.search(text) is not None
+    kind, terms, lower = kind_of(text), terms_of(text), text.lower()
+    asks_assistant = _ASSISTANT.is_in(text, lower)
     if kind == "preference" and not asks_assistant:
         terms = tuple(term for term in terms if term not in _REQUESTING) or terms
     return Question(
@@ -144,8 +172,8 @@ def read_question(text: str, now_us: int) -> Question:
         spans=spans_of(text, from_us(now_us)),
         is_first_person=_FIRST_PERSON.search(text) is not None,
         asks_assistant=asks_assistant,
-        wants_current=_CURRENT.search(text) is not None,
-        expects=next((words for asks, words in _EXPECTED if asks.search(text)), frozenset()),
+        wants_current=_CURRENT.is_in(text, lower),
+        expects=next((words for asks, words in _EXPECTED if asks.is_in(text, lower)), frozenset()),
     )
 
 
@@ -178,14 +206,17 @@ def addressed(
 
 def kind_of(text: str) -> QueryKind:
     """Which kind of question it is; most are lookups."""
-    return next((kind for kind, pattern in _KINDS if pattern.search(text)), "lookup")
+    lower = text.lower()
+    return next((kind for kind, sought in _KINDS if sought.is_in(text, lower)), "lookup")
 
 
 def terms_of(text: str) -> tuple[str, ...]:
     """The words that carry meaning, once each; all of them when none does."""
-    words = _WORD.findall(text.lower())
+    lower = text.lower()
+    words = unframed = _WORD.findall(lower)
     plain = [word for word in words if word not in STOP]
-    unframed = _WORD.findall(_FRAME.sub(" ", text).lower())
+    if _FRAME.may_be_in(text, lower):
+        unframed = _WORD.findall(_FRAME.pattern.sub(" ", text).lower())
     telling = [word for word in unframed if word not in STOP and word not in _REPORTING]
     return tuple(dict.fromkeys(telling or plain or words))[: limits.QUERY_TERMS_MAX]
 

@@ -1,5 +1,6 @@
 """How does one recall go from a request to a pack?  Stage by stage, each timed and counted."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -277,12 +278,8 @@ class Run:
 
     def _traversed(self, told: Sequence[Shown]) -> list[Traversed]:
         """Every scope on the way: what it gave, or that it is closed and how much is there."""
-        gave: dict[str, int] = {}
-        for one in told:
-            gave[one.thing.scope] = gave.get(one.thing.scope, 0) + 1
-        read = [
-            Traversed(scope=place.path, items=gave.get(place.path, 0)) for place in self.plan.places
-        ]
+        gave = Counter([one.thing.scope for one in told])
+        read = [Traversed(scope=place.path, items=gave[place.path]) for place in self.plan.places]
         until = self._loader.last_known() if self.plan.barred and self.plan.is_past else None
         closed = [
             Traversed(
@@ -308,5 +305,8 @@ def _number(value: int) -> bytes:
 
 def _digest(told: Sequence[Shown]) -> str:
     """What the pack says, apart from when it was asked: the lines, in their order."""
-    said = "".join([f"{one.layer}\0{one.id}\0{one.line}\0" for one in told])
-    return sha256(said.encode()).hexdigest()
+    said: list[str] = []
+    for one in told:
+        said += (one.layer, one.id, one.line)
+    said.append("")
+    return sha256("\0".join(said).encode()).hexdigest()

@@ -71,8 +71,9 @@ def _capped(offers: Sequence[Offer], caps: Mapping[LayerName, int]) -> list[Offe
     left = dict(caps)
     found = []
     for offer in sorted(offers, key=_by_score, reverse=True):
-        if left.get(offer.layer, 0) > 0:
-            left[offer.layer] -= 1
+        room = left.get(offer.layer, 0)
+        if room > 0:
+            left[offer.layer] = room - 1
             found.append(offer)
     return found
 

@@ -73,7 +73,7 @@ class Sheet:
         self.is_deprecated = getattr(thing, "stance", None) == "deprecated"
         self.lines: dict[tuple[str, ...], tuple[str, int]] = {}
         """(model, rendering, *marks) -> its line with all of its words, and the tokens it has."""
-        self.encoded: tuple[bytes, bytes] | None = None
+        self.encoded: tuple[bytes, str] | None = None
         """The record as a client gets it, and where it comes from; None until somebody did."""
         self.has_source = isinstance(thing, Event) and thing.source is not None
         """Whether it says itself where it comes from: then the item's word takes that place."""
@@ -153,7 +153,7 @@ def _way(name: str) -> Way:
     return Way(name, table, parse_id(prefix, name) if is_looked_up else None)
 
 
-def _events(cited: Sequence[str]) -> frozenset[bytes] | None:
+def _events(cited: Sequence[str]) -> tuple[bytes, ...] | None:
     raws = [raw_event(name) if name.startswith("evt_") else None for name in cited]
     known = [raw for raw in raws if raw is not None]
-    return frozenset(known) if len(known) == len(raws) else None
+    return tuple(known) if len(known) == len(raws) else None

@@ -171,7 +171,10 @@ class Embedder(Protocol):
         """`tokens` of many texts."""
 
     def token_vectors(self, tokens: Any) -> Any:
-        """float32[k, e]: a word's vector is the sum of its pieces', the longer the more it says."""
+        """float32[k, e], for the caller to change.
+
+        A word's vector is the sum of its pieces', the longer the more it says.
+        """
 
     def begins_word(self, tokens: Any) -> Any:
         """bool[k]: where a word begins."""

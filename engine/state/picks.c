@@ -38,15 +38,32 @@ typedef struct {
     const char *raw;
 } Pick;
 
-static int by_pick(const void *one, const void *two)
+static inline int comes_first(const Pick *one, const Pick *other)
 {
-    const Pick *first = one, *second = two;
-    if (first->score != second->score) return first->score > second->score ? -1 : 1;
-    if (first->layer != second->layer) return first->layer < second->layer ? -1 : 1;
-    int found = memcmp(first->raw, second->raw, RAW);
-    if (found) return found;
-    if (first->part != second->part) return first->part < second->part ? -1 : 1;
-    return first->row < second->row ? -1 : first->row > second->row;
+    if (one->score != other->score) return one->score > other->score;
+    if (one->layer != other->layer) return one->layer < other->layer;
+    int found = memcmp(one->raw, other->raw, RAW);
+    if (found) return found < 0;
+    return one->part != other->part ? one->part < other->part : one->row < other->row;
+}
+
+/* Merged pair by pair, in one array or the other: qsort would have to ask for every comparison. */
+static const Pick *sorted(Pick *from, Pick *into, Py_ssize_t count)
+{
+    for (Py_ssize_t run = 1; run < count; run *= 2) {
+        for (Py_ssize_t first = 0; first < count; first += 2 * run) {
+            Py_ssize_t middle = first + run < count ? first + run : count;
+            Py_ssize_t last = middle + run < count ? middle + run : count;
+            Py_ssize_t left = first, right = middle;
+            for (Py_ssize_t at = first; at < last; at++)
+                into[at] = right == last || (left < middle && comes_first(&from[left], &from[right]))
+                    ? from[left++] : from[right++];
+        }
+        Pick *swapped = from;
+        from = into;
+        into = swapped;
+    }
+    return from;
 }
 
 static const void *column(Part *part, PyObject *object, Py_ssize_t size, Py_ssize_t *count)
@@ -177,11 +194,10 @@ static PyObject *nearest(PyObject *self, PyObject *args)
     for (Py_ssize_t at = 0; at < part_count; at++)
         if (read_part(PyList_GET_ITEM(given, at), &parts[at]) < 0) goto done;
     if (least_of(parts, part_count, limit, &least, &count) < 0) goto done;
-    picks = malloc((size_t)(count ? count : 1) * sizeof *picks);
+    picks = malloc(2 * (size_t)(count ? count : 1) * sizeof *picks);
     if (picks == NULL) { PyErr_NoMemory(); goto done; }
     if ((count = pick(parts, part_count, least, picks)) < 0) goto done;
-    qsort(picks, (size_t)count, sizeof *picks, by_pick);
-    found = by_part(picks, count < limit ? count : limit, part_count);
+    found = by_part(sorted(picks, picks + count, count), count < limit ? count : limit, part_count);
 done:
     for (Py_ssize_t at = 0; at < part_count; at++)
         for (int view = 0; view < parts[at].view_count; view++) PyBuffer_Release(&parts[at].views[view]);
@@ -192,12 +208,12 @@ done:
 
 /* ── hits ───────────────────────────────────────────────────────────────────────────────────── */
 
-enum { LAYER_MASK = 0xFF, LAYERS_MAX = 16 };
+enum { LAYER_MASK = 0xFF, LAYERS_MAX = 16, FEW = 16 };
 
 typedef struct {
     double score;
     Py_ssize_t layer, rank;
-    unsigned long long high, low, passage;
+    uint64_t high, low, passage;
 } Match;
 
 static int by_match(const void *one, const void *two)
@@ -210,6 +226,18 @@ static int by_match(const void *one, const void *two)
     return first->passage < second->passage ? -1 : first->passage > second->passage;
 }
 
+/* Few are equal, mostly: those are put in place one by one. */
+static void sort_equals(Match *matches, Py_ssize_t count)
+{
+    if (count > FEW) { qsort(matches, (size_t)count, sizeof *matches, by_match); return; }
+    for (Py_ssize_t at = 1; at < count; at++) {
+        Match moved = matches[at];
+        Py_ssize_t place = at;
+        for (; place > 0 && by_match(&matches[place - 1], &moved) > 0; place--) matches[place] = matches[place - 1];
+        matches[place] = moved;
+    }
+}
+
 /* They come best first, as an index gives them: then only equals have to be put in order. */
 static void put_in_order(Match *matches, Py_ssize_t count)
 {
@@ -220,7 +248,7 @@ static void put_in_order(Match *matches, Py_ssize_t count)
         }
     for (Py_ssize_t first = 0, at = 1; at <= count; at++)
         if (at == count || matches[at].score != matches[first].score) {
-            if (at - first > 1) qsort(matches + first, (size_t)(at - first), sizeof *matches, by_match);
+            sort_equals(matches + first, at - first);
             first = at;
         }
 }
@@ -232,18 +260,23 @@ static int read_match(PyObject *found, PyObject *kind, PyObject *high, PyObject 
     unsigned long long kinds = PyLong_AsUnsignedLongLong(kind);
     match->layer = (Py_ssize_t)(kinds & LAYER_MASK);
     match->passage = kinds >> 8;
-    match->high = PyLong_AsUnsignedLongLong(high);
-    match->low = PyLong_AsUnsignedLongLong(low);
+    /* An index has 64 bits of each: that no more are there need not be looked at. */
+    match->high = PyLong_AsUnsignedLongLongMask(high);
+    match->low = PyLong_AsUnsignedLongLongMask(low);
     return PyErr_Occurred() ? -1 : 0;
+}
+
+/* A number in eight bytes, the highest first. */
+static inline void write_number(unsigned char *into, uint64_t number)
+{
+    for (int at = 0; at < RAW / 2; at++) into[at] = (unsigned char)(number >> (56 - 8 * at));
 }
 
 static PyObject *told(const Match *match, PyObject *names)
 {
     unsigned char raw[RAW];
-    for (int at = 0; at < 8; at++) {
-        raw[at] = (unsigned char)(match->high >> (56 - 8 * at));
-        raw[8 + at] = (unsigned char)(match->low >> (56 - 8 * at));
-    }
+    write_number(raw, match->high);
+    write_number(raw + RAW / 2, match->low);
     PyObject *found = PyTuple_New(4);
     if (found == NULL) return NULL;
     PyTuple_SET_ITEM(found, 0, PyFloat_FromDouble(-match->score));

@@ -387,14 +387,16 @@ def _hits(searcher: Any, found: list[tuple[float, Any]], limit: int) -> list[Hit
     """The best of what was found, best first; a record with several passages by its best."""
     if not found:
         return []
-    kinds = searcher.fast_field_values("kind", [address for _, address in found])
+    # Where each record is found once, what is not as good as the last of the best is not looked at.
+    best_count = _as_good(found, limit)
+    addresses = [address for _, address in found[:best_count]]
+    kinds = searcher.fast_field_values("kind", addresses)
     has_passages = max(kinds) > LAYER_MASK
-    if not has_passages and len(found) > limit:
-        # Each record is found once: what is not as good as the last of the best is not looked at.
-        least = found[limit - 1][0]
-        found = [one for one in found if one[0] >= least]
-        kinds = kinds[: len(found)]
-    addresses = [address for _, address in found]
+    if has_passages:
+        addresses = [address for _, address in found]
+        kinds = searcher.fast_field_values("kind", addresses)
+    elif best_count < len(found):
+        found = found[:best_count]
     highs: list[int] = searcher.fast_field_values("high", addresses)
     lows: list[int] = searcher.fast_field_values("low", addresses)
     hits: list[Hit] = _PICK.ordered(found, kinds, highs, lows, LAYERS)
@@ -404,6 +406,15 @@ def _hits(searcher: Any, found: list[tuple[float, Any]], limit: int) -> list[Hit
             best.setdefault((hit[1], hit[2]), hit)
         hits = list(best.values())
     return hits[:limit]
+
+
+def _as_good(found: list[tuple[float, Any]], limit: int) -> int:
+    """How many are as good as the last of the best; they come best first."""
+    count = len(found)
+    if count <= limit:
+        return count
+    least = found[limit - 1][0]
+    return next((at for at in range(limit, count) if found[at][0] < least), count)
 
 
 def _place(tenant_no: int, scope_no: int) -> int:

@@ -7,7 +7,7 @@ built in the next generation from the log while the old one is read, and then th
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -20,6 +20,12 @@ _pack = msgspec.msgpack.Encoder().encode
 Answer = TypeVar("Answer")
 Place = tuple[int, str, bytes]
 """Tenant, table and key of a row."""
+
+Table = tuple[int, str]
+"""Tenant and table."""
+
+_EMPTY: Final[dict[bytes, Any]] = {}
+"""The rows of a table of which nothing is kept."""
 
 
 _decode_state = msgspec.msgpack.Decoder(UnitState).decode
@@ -215,7 +221,13 @@ class Unit:
 
     def get_many(self, tenant_no: int, table: str, keys: Sequence[bytes]) -> list[Any | None]:
         """Rows in the order of their keys, for readers, all from one generation."""
-        return self._steady(lambda rows: rows.get_many(tenant_no, table, keys))
+        while True:
+            generation = self.state.generation
+            try:
+                return self._rows_of(generation).get_many(tenant_no, table, keys)
+            except StoreError:
+                if generation == self.state.generation:
+                    raise
 
     def scan(self, tenant_no: int, table: str, prefix: bytes = b"") -> list[tuple[bytes, Any]]:
         """Rows by prefix, for readers, all from one generation."""
@@ -319,35 +331,59 @@ class Halves:
 
     def __init__(self, most: int) -> None:
         self._most = most // 2
-        self._young: dict[Place, Any] = {}
-        self._old: dict[Place, Any] = {}
+        self._young: dict[Table, dict[bytes, Any]] = {}
+        self._old: dict[Table, dict[bytes, Any]] = {}
+        self._count = 0
+        """How many the young half has."""
 
     def get(self, place: Place) -> Any:
         """The value kept, or this object itself when there is none."""
-        found = self._young.get(place, self)
-        if found is self:
-            found = self._old.get(place, self)
-            if found is not self:
-                self.keep(place, found)
+        tenant_no, table, key = place
+        return self.get_many(tenant_no, table, [key])[0]
+
+    def get_many(self, tenant_no: int, table: str, keys: Sequence[bytes]) -> list[Any]:
+        """The same of many rows of one table, which is looked up once."""
+        young = self._young.get((tenant_no, table), _EMPTY)
+        found = [young.get(key, self) for key in keys]
+        for at, value in enumerate(found):
+            if value is self:
+                found[at] = self._back((tenant_no, table, keys[at]))
+        return found
+
+    def _back(self, place: Place) -> Any:
+        """What the old half has goes to the young one."""
+        tenant_no, table, key = place
+        found = self._old.get((tenant_no, table), _EMPTY).get(key, self)
+        if found is not self:
+            self.keep(place, found)
         return found
 
     def keep(self, place: Place, value: Any) -> None:
         """Keep a value that was asked for."""
-        if len(self._young) >= self._most:
-            self._old, self._young = self._young, {}
-        self._young[place] = value
+        tenant_no, table, key = place
+        if self._count >= self._most:
+            self._old, self._young, self._count = self._young, {}, 0
+        rows = self._young.setdefault((tenant_no, table), {})
+        self._count += key not in rows
+        rows[key] = value
 
     def revise(self, place: Place, value: Any) -> None:
         """Another value for what is kept; what is not kept stays so."""
-        if place in self._young:
-            self._young[place] = value
-        elif place in self._old:
-            self._old[place] = value
+        tenant_no, table, key = place
+        for half in (self._young, self._old):
+            rows = half.get((tenant_no, table), _EMPTY)
+            if key in rows:
+                rows[key] = value
+                return
 
     def drop(self, place: Place) -> None:
         """Keep it no longer."""
-        self._young.pop(place, None)
-        self._old.pop(place, None)
+        tenant_no, table, key = place
+        young = self._young.get((tenant_no, table), _EMPTY)
+        if key in young:
+            del young[key]
+            self._count -= 1
+        self._old.get((tenant_no, table), _EMPTY).pop(key, None)
 
 
 class Recent(Rows):
@@ -380,7 +416,7 @@ class Recent(Rows):
         """The values in the order of the keys, None for each that is missing."""
         kept = self._kept
         with self._lock:
-            found = [kept.get((tenant_no, table, key)) for key in keys]
+            found = kept.get_many(tenant_no, table, keys)
             commits = self._commits
         missing = [at for at, value in enumerate(found) if value is kept]
         if missing:

@@ -138,3 +138,25 @@ def test_what_is_kept_is_bounded():
     held = sum(kept.get((1, "notes", b"%d" % number)) is not kept for number in range(1000))
     assert 40 <= held <= 100
     assert limits.READ_CACHE_ROWS_MAX < limits.VIEW_CACHE_ROWS_MAX
+
+
+PLACES = st.tuples(st.integers(1, 2), st.sampled_from(["notes", "talks"]), KEYS)
+
+
+@given(steps=st.lists(st.tuples(st.sampled_from(["keep", "revise", "drop"]), PLACES)))
+def test_what_is_kept_is_what_was_said_last(steps):
+    """Of each row by itself, whatever is said of others of its key or its table."""
+    kept, said = Halves(1000), {}
+    for number, (verb, place) in enumerate(steps):
+        if verb == "drop":
+            kept.drop(place)
+            said.pop(place, None)
+        else:
+            getattr(kept, verb)(place, number)
+            if verb == "keep" or place in said:
+                said[place] = number
+
+    every = [(no, table, key) for no in (1, 2) for table in ("notes", "talks") for key in b"abc"]
+    for tenant_no, table, key in every:
+        place = (tenant_no, table, bytes([key]))
+        assert kept.get(place) == said.get(place, kept)

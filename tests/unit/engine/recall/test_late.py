@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.recall.late import FLOOR, Words, matches
+from engine.recall.late import FLOOR, Words, matches, words_of
 
 SIZE, PIECES = 6, 40
 TABLE = np.random.default_rng(3).normal(size=(PIECES, SIZE)).astype(np.float32)
@@ -20,6 +20,9 @@ class Model:
 
     def begins_word(self, tokens):
         return BEGINS[tokens]
+
+    def tokens(self, text):
+        return np.array([int(word) for word in text.split()], np.int32)
 
 
 texts = st.lists(st.lists(st.integers(0, PIECES - 1), max_size=9), max_size=8)
@@ -58,3 +61,15 @@ def test_a_word_is_met_by_the_most_similar_word_of_a_text(texts, asked):
         for number, vector in enumerate(vectors):
             best = max((likeness(vector, word) for word in words_in(text)), default=0.0)
             assert found[at, number] == pytest.approx(min(best, 1.0), abs=1e-4)
+
+
+@given(pieces=st.lists(st.integers(0, PIECES - 1), max_size=9))
+def test_a_word_of_a_question_is_all_of_its_pieces(pieces):
+    """One vector a word, of unit length; pieces before the first that begins one are none's."""
+    found = words_of([str(piece) for piece in pieces], Model())
+
+    begun = [at for at, piece in enumerate(pieces) if BEGINS[piece]]
+    assert begun == found.starts.tolist()
+    for vector, first, last in zip(found.vectors, begun, [*begun[1:], len(pieces)], strict=False):
+        whole = TABLE[pieces[first:last]].sum(axis=0)
+        assert np.allclose(vector, whole / np.linalg.norm(whole), atol=1e-5)

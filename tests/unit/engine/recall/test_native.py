@@ -238,6 +238,26 @@ def test_the_same_rows_are_found(kernel, case, data):
     assert [(bytes(rows), bytes(scores)) for rows, scores in plain] == compiled
 
 
+@both_ways
+@given(case=asked(), data=st.data())
+def test_the_same_documents_are_the_strongest(kernel, case, data):
+    """Words and meaning are added up, and equal ones come by id."""
+    places = [place for place in case.places if place.layer == "facts"]
+    raws = [raw for place in places for raw in place.block.raws]
+    named = data.draw(st.lists(st.sampled_from(raws), unique=True))
+    hits = [(-2.0 / (1 + at // 3), "facts", raw, 0) for at, raw in enumerate(named)]
+    hits += [(-9.0, "beliefs", raw, 0) for raw in named]
+    near = []
+    for place in places:
+        rows = data.draw(st.lists(st.integers(0, len(place.block.raws) - 1), unique=True))
+        scores = np.array([1 / (1 + at // 2) for at in range(len(rows))], np.float32)
+        near.append((np.array(rows, np.int64).tobytes(), scores.tobytes(), place.block.raws))
+    most = data.draw(st.integers(0, 30))
+
+    plain = columns.strongest(hits, "facts", near, most)
+    assert plain == Native(kernel).strongest(hits, "facts", near, most)
+
+
 def test_who_has_just_come_is_nobody(kernel):
     """A row that is revised while it is read may name an actor whom nobody counted yet."""
     chance = np.random.default_rng(1)
@@ -277,6 +297,8 @@ def talk(session, role, *, roles=3):
         ("choose", said(), said(), said(), 0, *talk("i8", "i1"), None),
         ("pieces", [(np.array([2]), np.array([0, 1]), np.zeros(1, "i4"))]),
         ("pieces", [(np.array([0]), np.array([0, 7]), np.zeros(1, "i4"))]),
+        ("strongest", [], "facts", [(np.array([1]), np.ones(1, "f4"), [b"only one"])], 9),
+        ("strongest", [], "facts", [(np.array([0]), np.ones(2, "f4"), [b"only one"])], 9),
         ("meet", np.zeros((1, 2), "f4"), np.zeros((1, 2), "f4"), b"\1", np.array([1], "i4"), b""),
         ("weigh", np.zeros(1, "i4"), np.array([0]), [(np.zeros(1, "i4"), 0, 5)], 1),
     ],

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.recall import question
 from engine.recall.question import addressed, capitalised, names_of, read_question
 from schemas import limits
 from schemas.times import to_us
@@ -228,3 +229,21 @@ def test_every_text_is_a_question(text, actors):
     assert question == ask(text, actors)
     assert len(question.terms) <= limits.QUERY_TERMS_MAX
     assert all(span.from_us < span.to_us for span in question.spans)
+
+
+SOUGHT = [
+    question._FRAME,
+    question._ASSISTANT,
+    question._CURRENT,
+    *(sought for _, sought in question._KINDS),
+    *(sought for sought, _ in question._EXPECTED),
+]
+
+
+@pytest.mark.parametrize("sought", SOUGHT, ids=lambda sought: sought.signs[0])
+@given(data=st.data())
+def test_a_sign_stands_wherever_a_pattern_is_met(sought, data):
+    """A pattern that is not tried for want of a sign would not have been met."""
+    text = data.draw(st.from_regex(sought.pattern))
+
+    assert sought.may_be_in(text, text.lower())
