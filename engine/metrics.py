@@ -37,6 +37,8 @@ class _Collector:
         yield _counter(
             "strata_log_entries", "Entries appended.", engine.committer.committed_entries
         )
+        ticks = engine.keeper.ticks.written
+        yield _counter("strata_log_ticks", "Entries that tell the log of time passed.", ticks)
         yield _counter("strata_log_commits", "Group commits.", engine.log.commit_count)
         queued = engine.committer.queued_entries
         yield _gauge("strata_commit_queue_entries", "Entries waiting for a commit.", queued)

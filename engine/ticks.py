@@ -39,6 +39,8 @@ class Ticks:
         self._staged = staged
         self._names = committer.names
         self._last: int | None = None
+        self.written = 0
+        """How many this process has written."""
 
     async def look(self) -> int:
         """Write ticks for what is due, unless the views have yet to take earlier ones; how many."""
@@ -53,6 +55,7 @@ class Ticks:
             for tenant, due in found:
                 self._last = await self._committer.submit(_TickProposal(tenant, due))
                 written += 1
+                self.written += 1
         except Unavailable:
             # Nothing is lost by waiting: what is due now is due at the next look as well.
             return written

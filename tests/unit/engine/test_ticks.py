@@ -56,6 +56,7 @@ async def test_an_idle_engine_stays_idle(rig):
         assert 0 == await engine.keeper.ticks.look()
         site.clock.step(PAST_DUE_S)
         assert 1 == await engine.keeper.ticks.look()
+        assert 1 == engine.keeper.ticks.written
         await site.settle()
         head = engine.log.head()
         for _ in range(3):
