@@ -19,13 +19,12 @@ from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Final, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol, cast
 
 import msgspec
 
 from engine.clock import Clock
-from engine.describing import Describer, Unplaced, describe, embedded, gist_of, layers_of
-from engine.embedders import Kind, load_embedder
+from engine.documents import Unplaced
 from engine.folding import fold_entry
 from engine.pipes import receive, send, start_module
 from engine.reading import NICER, read_findings, rest_seldom
@@ -45,9 +44,12 @@ from projectors.text import Extraction, was_read
 from schemas import limits
 from schemas.entry import Entry
 
+if TYPE_CHECKING:
+    from engine.embedders import Kind
+
 _HELLO: Final = b"ready"
 _GONE: Final = b""
-_QUICK: Final[frozenset[Kind]] = frozenset({"wordllama", "hashing"})
+_QUICK: Final = frozenset({"wordllama", "hashing"})
 """Models that make vectors of a few texts in no time, from what is on the disk."""
 
 
@@ -291,7 +293,7 @@ class Process:
     What `is_read_first` goes through another, which reads the words, on its way there.
     """
 
-    def __init__(self, store: Path, kind: Kind, generation: int, *, is_read_first: bool) -> None:
+    def __init__(self, store: Path, kind: "Kind", generation: int, *, is_read_first: bool) -> None:
         """`kind` is the model that the indexes ask for vectors."""
         self._store = store
         self._reader = start_module("engine.reading") if is_read_first else None
@@ -443,7 +445,6 @@ class Desk:
         self._stages = stages
         self._look = look
         self._model = model
-        self._layers = layers_of([one for stage in stages for one in stage.projectors])
         self._sight: Sight | None = None
         self._has_failed = False
 
@@ -473,7 +474,17 @@ class Desk:
 
     def _said(self, sight: Sight, entries: Sequence[Entry], overlay: Overlay) -> bytes:
         """What the entries mean for the indexes, with vectors where the model is there."""
-        found = describe(Describer(sight), self._layers, entries, overlay.pending)
+        # It brings numpy along, and most who fold never need it: they are there the sooner.
+        from engine.describing import (  # noqa: PLC0415
+            Describer,
+            describe,
+            embedded,
+            gist_of,
+            layers_of,
+        )
+
+        layers = layers_of([one for stage in self._stages for one in stage.projectors])
+        found = describe(Describer(sight), layers, entries, overlay.pending)
         model = self._model()
         if model is not None:
             texts = [gist_of(document) for one in found.told for document in one[4]]
@@ -517,7 +528,7 @@ def _nothing() -> None:
     """Nobody waits here."""
 
 
-def serve(store: Path, kind: Kind, generation: int, *, is_read: bool) -> None:
+def serve(store: Path, kind: "Kind", generation: int, *, is_read: bool) -> None:
     """Fold until the server hangs up; what each ask says follows it, when another has read it.
 
     While others post, a thread folds that stands back; one that did so once may not come forward
@@ -538,13 +549,19 @@ def serve(store: Path, kind: Kind, generation: int, *, is_read: bool) -> None:
             send(pipe_out, answer)
 
 
+def _load(kind: "Kind") -> Embedder:
+    from engine.embedders import load_embedder  # noqa: PLC0415 - slow, and seldom needed
+
+    return load_embedder(kind)
+
+
 class Model:
     """The model that makes vectors, loaded when it is first asked for; until then there is none.
 
     One that is slow, or not on the disk, is asked by the server alone.
     """
 
-    def __init__(self, kind: Kind, loader: ThreadPoolExecutor) -> None:
+    def __init__(self, kind: "Kind", loader: ThreadPoolExecutor) -> None:
         self._kind = kind
         self._loader = loader
         self._loading: Future[Embedder] | None = None
@@ -554,7 +571,7 @@ class Model:
         if self._kind not in _QUICK:
             return None
         if self._loading is None:
-            self._loading = self._loader.submit(load_embedder, self._kind)
+            self._loading = self._loader.submit(_load, self._kind)
         is_loaded = self._loading.done() and self._loading.exception() is None
         return self._loading.result() if is_loaded else None
 

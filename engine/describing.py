@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from engine.documents import event_documents, first_event, record_document
+from engine.documents import Unplaced, event_documents, first_event, record_document
 from engine.rows import Described
 from engine.state.blocks import pack_vectors, shape_of
 from engine.state.embeddings import Kept
@@ -28,10 +28,6 @@ _TEXTS_AT_ONCE: Final = 128
 
 Name = tuple[int, Layer, bytes]
 """(tenant, layer, raw id): what a document is about."""
-
-
-class Unplaced(Exception):
-    """Where a record belongs is not known here."""
 
 
 class Places(Protocol):

@@ -19,6 +19,10 @@ from schemas.layers import Belief, Concept, Episode, Fact, Record
 from schemas.times import to_us
 
 
+class Unplaced(Exception):
+    """Where a record belongs is not known here."""
+
+
 def event_documents(entry: Entry) -> list[Document]:
     """The documents of an experience: one, or for a long text one for the whole and its passages.
 
