@@ -8,7 +8,14 @@ headers and the rendering of errors: a handler decodes nothing and encodes nothi
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterator,
+)
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -21,6 +28,7 @@ from api.bodies import Receive, body_parts, check_media_type, read_body, within
 from api.decode import decode_body, decode_given, decode_query, decode_shaped
 from api.errors import extra_headers
 from api.principals import Principals
+from api.promptly import Promptness
 from api.surface import CORE, Dialect
 from api.wire import CYCLE, Cycle, lines_of
 from engine.engine import Engine
@@ -164,6 +172,9 @@ class Endpoint:
     media_type: str = "application/json"
     errors: tuple[type[EngineError], ...] = ()
     off_loop: bool = False
+    promptly: "Callable[[Call], Hashable | None] | None" = None
+    """What a request off the loop is like, where its like may be answered on it once that is known
+    to be quick; None for one that may wait for others (ADR 0050)."""
     is_open: bool = False
     takes_bytes: bool = False
     is_read: bool = False
@@ -211,6 +222,9 @@ class Served:
         self._spoken: dict[tuple[Any, ...], Said] = {}
         self._principals = principals
         self._asserts_actor = endpoint.dialect.asserts_actor
+        self._promptness = Promptness(
+            engine.clock.elapsed_s, lambda: engine.committer.submitted, lambda: _is_settled(engine)
+        )
         self._is_write = endpoint.method not in ("GET", "HEAD") and not endpoint.is_read
 
     async def __call__(self, scope: Asgi, receive: Receive, send: Send) -> None:
@@ -325,12 +339,12 @@ class Served:
 
     async def _audited(self, call: Call) -> Reply:
         """The handler's answer, and one audit row for it, whatever it is (001 §14)."""
-        handler = self.endpoint.handler
+        reply: Reply
         try:
             if self.endpoint.off_loop:
-                reply: Reply = await asyncio.to_thread(handler, call)  # type: ignore[arg-type]
+                reply = await self._aside(call)
             else:
-                answer = handler(call)
+                answer = self.endpoint.handler(call)
                 reply = answer if isinstance(answer, Reply) else await answer
         except Denied as error:
             await self._record_denial(call, error)
@@ -342,6 +356,20 @@ class Served:
             self._record(call, 500)
             raise
         self._record(call, reply.status)
+        return reply
+
+    async def _aside(self, call: Call) -> Reply:
+        """A handler's answer from a thread, or from here where it is quick and nobody waits."""
+        handler: Any = self.endpoint.handler
+        promptly, clock = self.endpoint.promptly, self._engine.clock
+        place = None if promptly is None else promptly(call)
+        if place is None:
+            reply: Reply = await asyncio.to_thread(handler, call)
+            return reply
+        started = clock.elapsed_s()
+        is_due = self._promptness.is_due(place)
+        reply = handler(call) if is_due else await asyncio.to_thread(handler, call)
+        self._promptness.took(place, clock.elapsed_s() - started)
         return reply
 
     def _record(self, call: Call, status: int) -> None:
@@ -478,6 +506,12 @@ class Served:
         dialect = self.endpoint.dialect
         body = dialect.render(error, request_id)
         await _send_whole(send, dialect.status(error), headers, body)
+
+
+def _is_settled(engine: Engine) -> bool:
+    """Whether all that was written is derived and can be found: nobody is at work."""
+    text, vectors, _ = engine.served
+    return min(text.watermark(), vectors.watermark()) >= engine.log.written
 
 
 def _cycle_of(scope: Asgi) -> Cycle | None:

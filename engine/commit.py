@@ -332,7 +332,8 @@ class Committer:
         self._queued_entries = self._queued_bytes = 0
         self._running: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._submitted = 0
+        self.submitted = 0
+        """Proposals that ever came: who sees it unchanged knows that nobody wrote."""
         self._came_meanwhile = limits.COMMIT_ENTRIES_MAX
 
     def concerns(self, body: Experience) -> bool:
@@ -358,7 +359,7 @@ class Committer:
             loop = self._loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._queue.append((proposal, future))
-        self._submitted += 1
+        self.submitted += 1
         if self._running is None:
             self._running = loop.create_task(self._run())
         return future
@@ -489,10 +490,10 @@ class Committer:
 
     async def _finish(self, begun: Begun) -> None:
         """Wait until a batch is durable, tell everyone, and answer."""
-        before = self._submitted
+        before = self.submitted
         try:
             await begun.durable
-            self._came_meanwhile = self._submitted - before
+            self._came_meanwhile = self.submitted - before
             self.trail.settle(begun.trees)
             self.on_control(begun.desk.overlay.pending)
             self.committed_entries += len(begun.desk.drafts)

@@ -47,6 +47,7 @@ class StaticEmbedder:
     """The mean of a text's token vectors, from the files of the package wordllama (ADR 0020)."""
 
     reads_context = False
+    is_at_hand = True
 
     def __init__(self, folder: Path) -> None:
         # Tokenising is quick, and the second core is for whoever serves requests.
@@ -159,6 +160,7 @@ class OnnxEmbedder:
     """
 
     reads_context = True
+    is_at_hand = True
 
     def __init__(self, folder: Path, static: StaticEmbedder) -> None:
         try:
@@ -245,6 +247,7 @@ class HttpEmbedder:
     """Any endpoint that speaks `POST …/embeddings`: OpenAI, Ollama, vLLM, LM Studio."""
 
     reads_context = True
+    is_at_hand = False
 
     def __init__(self, url: str, model: str, key: str | None, fallback: Embedder) -> None:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
@@ -315,6 +318,7 @@ class HashingEmbedder:
     name = "hashing-256"
     dimensions = _HASHED
     reads_context = False
+    is_at_hand = True
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Each word adds or takes one at its place."""

@@ -762,6 +762,16 @@ SAID_KEPT_MAX: Final = 64
 """Heads of answers that an endpoint keeps put together: most have one or two, and those that name
 a file have as many as there are files."""
 
+ON_LOOP_S_MAX: Final = 0.01
+"""Seconds that a question takes on average to be answered on the event loop: others who come
+meanwhile wait no longer than for a large commit."""
+
+ON_LOOP_QUIET_S: Final = 1.0
+"""Seconds without a post before questions are answered there: who posts waits for none of them."""
+
+ON_LOOP_PLACES_MAX: Final = 4096
+"""Kinds of questions whose time is known, 300 bytes each; beyond it they are learned anew."""
+
 HEADS_KEPT_MAX: Final = 16
 """Heads of requests that a connection keeps taken apart: a client's differ in their length alone,
 or not at all."""

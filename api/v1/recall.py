@@ -1,5 +1,6 @@
 """Asking memory: a pack, the same pack as a stream, and a recall tried again (001 §8.3, §10)."""
 
+from collections.abc import Hashable
 from typing import Any, Final
 
 import msgspec
@@ -74,6 +75,15 @@ def _is_told(body: Any) -> bool:
     return bool(body.view == "narrative")
 
 
+def _like(call: Call) -> Hashable | None:
+    """What a recall is like, as far as its time goes; None for one that may wait for a model."""
+    body: RecallRequest = call.body
+    if body.stream or body.view == "narrative" or not call.engine.served.embedder.is_at_hand:
+        return None
+    is_plain = body.temporal is None and body.filters is None
+    return call.caller.tenant, body.scope, body.view, body.diagnostics, is_plain
+
+
 ENDPOINTS = (
     Endpoint(
         "POST",
@@ -86,6 +96,7 @@ ENDPOINTS = (
         response=StratifiedPack,
         errors=_ERRORS,
         off_loop=True,
+        promptly=_like,
         is_read=True,
         streams=True,
         is_experimental=_is_told,

@@ -154,6 +154,8 @@ class Embedder(Protocol):
     dimensions: int
     reads_context: bool
     """Whether what a word adds depends on the words around it: such vectors count for more."""
+    is_at_hand: bool
+    """Whether a question's vector is worked out here, with nobody to wait for."""
 
     def embed(self, texts: Sequence[str]) -> Any:
         """float32[n, d], unit length; zeros for a text without words."""

@@ -30,6 +30,8 @@ class SharedEmbedder:
         self._board = board
         self.name = own.name
         self.reads_context = own.reads_context
+        # Workers answer by way of the event loop: who stands on it would wait for itself.
+        self.is_at_hand = False
 
     @property
     def dimensions(self) -> int:
