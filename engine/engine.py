@@ -44,6 +44,7 @@ from engine.shared_rates import SharedRates
 from engine.state import log as log_state
 from engine.state import names as names_state
 from engine.state.anchors import Anchors
+from engine.state.aside import come_soon
 from engine.state.blob_files import Blobs, FileBlobs, MemoryBlobs
 from engine.state.directory import Directory
 from engine.state.generations import Generations
@@ -448,6 +449,8 @@ async def start(engine: Engine, *, run_daemon: bool = True) -> None:
         engine.daemon.announcer.waits_for_index = True
         engine.indexer.start()
         engine.daemon.start()
+    # After those whom nobody waits for: a thread is as soon there as the one that started it.
+    come_soon()
     engine.keeper.start(loop)
     engine.board.start(loop)
     await resume_redactions(engine)

@@ -279,6 +279,18 @@ SYNC_PATIENCE_S: Final = 0.01
 """Seconds that an announcement waits for the fsync of a capture, while there are some, before it
 asks for its own: the disk has enough to do, and each fsync is one more that captures wait for."""
 
+LEAVING_LOOK_S: Final = 0.25
+"""Seconds between two looks for files that were added or removed: most live longer than that."""
+
+LEAVING_STEP_BYTES: Final = 512 * 1024
+"""Bytes by which a file that goes is cut shorter at a time: a disk that is told of every block that
+becomes free takes a millisecond for them, and an fsync waits no longer than that."""
+
+LEAVING_TIMES: Final = 4.0
+LEAVING_PAUSE_S_MAX: Final = 0.05
+"""Pause after each piece, by what the piece took: others have the disk four fifths of the time, and
+a hundred megabytes a second still go."""
+
 FOLD_ROWS_MAX: Final = 1_000_000
 """Rows that the other process keeps on disk beside the store's own, a few hundred bytes each;
 then it looks at the store again."""

@@ -7,7 +7,6 @@ the one that is read; then they swap.
 
 import contextlib
 import os
-import shutil
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ import msgspec
 
 from engine.state.index import Embedder
 from engine.state.kv import KV, Batch
+from engine.state.leaving import clear_away
 from engine.state.text_index import SCHEMA_VERSION as TEXT_VERSION
 from engine.state.text_index import TantivyText, TextIndexFailed
 from engine.state.vector_index import SCHEMA_VERSION as VECTORS_VERSION
@@ -192,7 +192,7 @@ class Generations:
             for path in self._folder.iterdir():
                 number = path.name.removeprefix(_PREFIX)
                 if number.isdigit() and int(number) not in used:
-                    shutil.rmtree(path, ignore_errors=True)
+                    clear_away(path)
 
     def _clear(self, number: int) -> None:
         for family in families_of(number):
@@ -201,7 +201,7 @@ class Generations:
         batch.delete("meta", b"index.vectors@%d" % number)
         self._kv.write(batch)
         if self._folder is not None:
-            shutil.rmtree(self._path(number), ignore_errors=True)
+            clear_away(self._path(number))
 
     def _save(self, **fields: object) -> None:
         self.state = msgspec.structs.replace(self.state, **fields)

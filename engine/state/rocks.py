@@ -44,6 +44,7 @@ from engine.state.kv import (
     StoreLocked,
     StoreWriteFailed,
 )
+from engine.state.leaving import Leaving
 from engine.state.prescan import find_first_bad, refuse_damage
 
 _MIB = 1024 * 1024
@@ -59,6 +60,7 @@ _LEVEL_BYTES = 32 * _MIB
 _FILE_BYTES = 8 * _MIB
 _BLOOM_BITS_PER_KEY = 10
 _BACKGROUND_JOB_COUNT = 2
+_FILE_KINDS = (".sst", ".log")
 _INFO_LOG_COUNT = 4
 # A reader can lose a race with the owner, who deletes files and families it has just listed.
 # Twenty times in a row is no race any more.
@@ -202,6 +204,7 @@ class RocksKV:
         self._handles: dict[str, Any] = {}
         self._scans: WeakSet[Generator[_Row]] = WeakSet()
         self._batches: WeakSet[RocksBatch] = WeakSet()
+        self._leaving = Leaving(path, _FILE_KINDS)
         with _READING:
             # RocksDB starts its threads with the first store that a process opens.
             self._db: Any = aside(lambda: self._open_native(families))
@@ -234,12 +237,14 @@ class RocksKV:
             _refuse_headless(path)
             path.mkdir(parents=True, exist_ok=True)
         try:
-            return cls(path, families, False, buffer)
+            kv = cls(path, families, False, buffer)
         except CorruptStore as error:
             found = _find_damage(error, path)
             if found is None:
                 raise
             raise found from error
+        kv._leaving.start()
+        return kv
 
     @classmethod
     def open_small(cls, path: Path, families: Sequence[str], *, read_only: bool) -> RocksKV:
@@ -252,6 +257,7 @@ class RocksKV:
             path.mkdir(mode=0o700, parents=True)
             kv = cls(path, families, False, _SMALL_BYTES, _SMALL_BYTES)
             kv._forget_when_closed()
+            kv._leaving.start()
             return kv
         return cls._steadily(path, lambda: cls(path, families, True, _SMALL_BYTES, _SMALL_BYTES))
 
@@ -441,8 +447,15 @@ class RocksKV:
                 self._db.drop_column_family(name)
 
     def compact(self, family: str, start: bytes | None = None, end: bytes | None = None) -> None:
-        """Flush every family, then rewrite the range down to the last level."""
+        """Flush every family, then rewrite the range down to the last level.
+
+        What it replaces is gone from the disk, and not on its way.
+        """
         self._require_writable()
+        with self._leaving.at_once():
+            self._compact(family, start, end)
+
+    def _compact(self, family: str, start: bytes | None, end: bytes | None) -> None:
         force = rocksdict.CompactOptions()
         force.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
         self._column(family)
@@ -504,6 +517,7 @@ class RocksKV:
             self._columns.clear()
             self._handles.clear()
             db, self._db = self._db, None
+            self._leaving.stop()
             with _CHANGING:
                 db.close()
 

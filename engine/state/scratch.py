@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.state.kv import KV
+from engine.state.leaving import clear_away
 from engine.state.rocks import RocksKV
 
 
@@ -22,8 +23,14 @@ def open_beside(store: Path, families: Sequence[str]) -> tuple[KV, KV]:
 
 
 def clear_scratch(store: Path, pid: int | None = None) -> None:
-    """What one process, or all, that looked at this store have left on the disk."""
-    shutil.rmtree(_place(store, pid), ignore_errors=True)
+    """What one process, or all, that looked at this store have left on the disk.
+
+    That of all goes at once: there is nobody yet who could wait for the disk.
+    """
+    if pid is None:
+        shutil.rmtree(_place(store, pid), ignore_errors=True)
+    else:
+        clear_away(_place(store, pid))
 
 
 def _place(store: Path, pid: int | None) -> Path:

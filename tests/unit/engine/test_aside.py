@@ -1,6 +1,9 @@
 """Do the threads of the libraries leave the processor to whoever waits?"""
 
+import ctypes
 import os
+import platform
+import struct
 import subprocess
 import sys
 import threading
@@ -8,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.state.aside import NICER, aside, helper, push_nobody, stand_back
+from engine.state.aside import (
+    NICER,
+    TURN_NS,
+    aside,
+    come_soon,
+    helper,
+    push_nobody,
+    stand_back,
+)
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="a thread has an urgency of its own on Linux only"
@@ -144,3 +155,54 @@ def test_who_pushes_nobody_keeps_its_share():
 
     with helper(1, "one", push_nobody) as one:
         assert (os.SCHED_BATCH, urgency()) == one.submit(look).result()
+
+
+def turn_ns():
+    """How long a turn of the calling thread is; 0 where the system does not say."""
+    number = {"x86_64": 315, "aarch64": 275}.get(platform.machine())
+    found = ctypes.create_string_buffer(48)
+    if number is None or ctypes.CDLL(None).syscall(number, 0, found, 48, 0):
+        return 0
+    return struct.unpack("=IIQiIQQQ", found.raw)[5]
+
+
+def test_who_comes_soon_has_short_turns():
+    """And so have the threads that it starts; its share and its policy stay what they were."""
+    found: list[tuple[int, int, int]] = []
+
+    def look():
+        found.append((turn_ns(), urgency(), os.sched_getscheduler(0)))
+
+    def work():
+        look()
+        come_soon()
+        look()
+        other = threading.Thread(target=look)
+        other.start()
+        other.join()
+
+    one = threading.Thread(target=work)
+    one.start()
+    one.join()
+    before, *after = found
+
+    if not before[0]:
+        pytest.skip("this kernel knows one length of turn")
+    assert [(TURN_NS, *before[1:])] * 2 == after
+    assert before[0] == turn_ns()
+
+
+def test_who_stands_back_does_not_come_soon():
+    """One that waits for everybody else keeps doing so."""
+    found: list[int] = []
+
+    def work():
+        stand_back()
+        come_soon()
+        found.append(os.sched_getscheduler(threading.get_native_id()))
+
+    one = threading.Thread(target=work)
+    one.start()
+    one.join()
+
+    assert [BACK] == found
