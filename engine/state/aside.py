@@ -8,7 +8,7 @@ the one that starts it: so the libraries are told to start theirs from one that 
 Being nicer is a smaller share, and not a later turn: who has just got a core keeps it for some
 milliseconds, whoever wakes meanwhile. So what can wait for any length of time runs only where
 nobody else wants to (ADR 0044), and who is waited for asks for short turns: one with a shorter turn
-need not wait for the end of a longer one (ADR 0051).
+need not wait for the end of a longer one (ADR 0052).
 """
 
 import contextlib
