@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -85,7 +86,8 @@ class Leaving:
                 self.look()
             except OSError:
                 # No second names here, or no more of them: files go at once.
-                self._drop_names()
+                with self._lock:
+                    self._drop_names()
                 return
 
     def _drop_names(self) -> None:
@@ -139,8 +141,13 @@ def _shorten(number: int, size: int, pause: Callable[[float], object]) -> None:
 
 
 def _is_ours_alone(number: int) -> bool:
-    """Whether nobody else has the file open, or a page of it in reach: who would, lost it."""
+    """Whether nobody else has the file open, or a page of it in reach: who would, lost it.
+
+    Who opens it just then has us told by a signal. The usual one would end the process: this one
+    nobody minds.
+    """
     try:
+        fcntl.fcntl(number, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(number, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         fcntl.fcntl(number, fcntl.F_SETLEASE, fcntl.F_UNLCK)
     except OSError:

@@ -1,7 +1,9 @@
 """Does a large file go a piece at a time, and nothing that somebody still needs?"""
 
 import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from schemas import limits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere files go at once")
 
+ROOT = Path(__file__).parents[3]
 STEP = limits.LEAVING_STEP_BYTES
 
 
@@ -86,6 +89,30 @@ def test_what_is_still_read_stays_whole(tmp_path):
         assert 3 * STEP == len(reader.read())
 
     assert let_go(path, Pauses(path))
+
+
+def test_who_opens_a_file_just_then_ends_nobody(tmp_path):
+    """The system tells whoever holds a lease by a signal that ends a process, if it is let."""
+    path = made(tmp_path / "a.sst", 1)
+    script = (
+        "import os, sys, threading\n"
+        "from engine.state.leaving import _is_ours_alone\n"
+        "def read():\n"
+        "    for _ in range(20_000): os.close(os.open(sys.argv[1], os.O_RDONLY))\n"
+        "reader = threading.Thread(target=read)\n"
+        "reader.start()\n"
+        "asked = set()\n"
+        "while reader.is_alive():\n"
+        "    number = os.open(sys.argv[1], os.O_WRONLY)\n"
+        "    asked.add(_is_ours_alone(number))\n"
+        "    os.close(number)\n"
+        "print(sorted(asked))\n"
+    )
+    command = [sys.executable, "-c", script, str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert 0 == done.returncode, done.stderr
+    assert "True" in done.stdout
 
 
 def test_a_file_with_another_name_keeps_its_bytes(tmp_path):
