@@ -8,6 +8,7 @@ figure itself.
 """
 
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
@@ -78,7 +79,25 @@ def counted(windows: Sequence[Window[Value]]) -> list[Value]:
     return calm(windows) or [one.value for one in windows]
 
 
+def on_every_core(work: Callable[[], float]) -> float:
+    """The longest that a piece of work takes on a core that may be ours: each has neighbours."""
+    if not hasattr(os, "sched_setaffinity"):
+        return work()
+    ours, longest_s = os.sched_getaffinity(0), 0.0
+    try:
+        for core in ours:
+            os.sched_setaffinity(0, {core})
+            longest_s = max(longest_s, work())
+    finally:
+        os.sched_setaffinity(0, ours)
+    return longest_s
+
+
 def _work() -> float:
+    return on_every_core(_step)
+
+
+def _step() -> float:
     started, total = time.perf_counter(), 0
     for step in range(_STEPS):
         total += step * step & 7

@@ -1,5 +1,6 @@
 """Is it well, and what may an operator ask of it?"""
 
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -35,8 +36,9 @@ _LOOP_LAG_MS_MAX = 1000.0
 _NO_DISK = DiskHealth(free_bytes=0, low_water_bytes=0, ballast_bytes=0, data_bytes=0)
 
 
+@cache
 def package_version() -> str:
-    """The version of the installed distribution."""
+    """The version of the installed distribution; to look for it reads files, half a millisecond."""
     try:
         return version("strata-memory")
     except PackageNotFoundError:

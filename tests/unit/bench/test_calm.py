@@ -1,6 +1,8 @@
 """Was the machine idle?"""
 
-from bench.calm import Pulse, Window, calm, counted
+import os
+
+from bench.calm import Pulse, Window, calm, counted, on_every_core
 
 
 def _taking(*seconds):
@@ -43,3 +45,16 @@ def test_a_machine_that_becomes_faster_is_idle_by_its_new_pace():
     pulse = Pulse(lambda: next(beats))
 
     assert [True, False, True] == [pulse.is_calm() for _ in range(3)]
+
+
+def test_every_core_is_asked_and_the_slowest_tells():
+    """The measured server runs where it likes, and each core has neighbours of its own."""
+    ours, asked = os.sched_getaffinity(0), []
+
+    def work():
+        asked.append(os.sched_getaffinity(0))
+        return 1.0 / len(asked)
+
+    assert 1.0 == on_every_core(work)
+    assert [{core} for core in ours] == asked
+    assert ours == os.sched_getaffinity(0)
