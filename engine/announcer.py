@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from engine.courtesy import Courtesy, Way
-from engine.lifecycle import Lifecycle
+from engine.lifecycle import Lifecycle, pack_note
 from engine.rows import Due, Note, Waiting
 from engine.state.kv import KV, Batch
 from projectors.base import Put
@@ -73,19 +73,25 @@ class Announcer:
 
     # ── with the projection's batch ──────────────────────────────────────────────────────────
 
-    def told(self, batch: Batch, steps: Sequence["Step"]) -> Waiting:
-        """Announce in this batch what may be said now; what must wait is kept in it and returned.
+    def ready(self, steps: Sequence["Step"]) -> list["Ready"]:
+        """What may be said of these entries in the projection's batch; work for before the order.
+
+        When the rest has to wait, that is `extracted`, of those that have it.
+        """
+        dues = [step.due for step in steps if step.due is not None]
+        if self.waits_for_index:
+            return [self._prepared(due, due.notes[:1]) for due in dues if _begins(due)]
+        return [self._prepared(due, due.notes) for due in dues]
+
+    def told(self, batch: Batch, steps: Sequence["Step"], ready: Sequence["Ready"]) -> Waiting:
+        """Announce in this batch what is ready; what must wait is kept in it and returned.
 
         The caller holds the lifecycle's order until the batch is written.
         """
+        said = self._say(batch, ready, is_last=not self.waits_for_index)
         due: list[Due] = []
-        for step in steps:
-            if step.due is None:
-                continue
-            if self.waits_for_index:
-                due.append(self._first(batch, step.due))
-            else:
-                self._rest(batch, self._first(batch, step.due))
+        if self.waits_for_index:
+            due = [_after(step.due, said) for step in steps if step.due is not None]
         waiting = Waiting(steps[0].offset, due)
         if self.waits_for_index:
             batch.put("due", _key(steps[-1].offset), _pack(waiting))
@@ -127,12 +133,15 @@ class Announcer:
             token = reached = 0
             while self._due and self._due[0][0] <= self._indexed:
                 reached, waiting = self._due.popleft()
+                ready = []
+                for due in waiting.due:
+                    self._courtesy.give_way()
+                    ready.append(self._prepared(due, due.notes))
                 self._courtesy.give_way()
+                batch = self._kv.batch()
+                batch.delete("due", _key(reached))
                 with self.lifecycle.order:
-                    batch = self._kv.batch()
-                    for due in waiting.due:
-                        self._rest(batch, due)
-                    batch.delete("due", _key(reached))
+                    self._say(batch, ready, is_last=True)
                     token = self.lifecycle.seal(batch)
                     self._kv.write(batch)
             if not reached:
@@ -142,32 +151,63 @@ class Announcer:
 
     # ── notes ────────────────────────────────────────────────────────────────────────────────
 
-    def _first(self, batch: Batch, due: Due) -> Due:
-        """Announce `extracted`; the rest with the id of that announcement."""
-        if not due.notes or due.notes[0][0] != STAGE_ORDER[1]:
-            return due
-        raw = self._add(batch, due, *due.notes[0])
-        rest = msgspec.structs.replace(due, extracted=raw, notes=due.notes[1:])
-        if self.waits_for_index:
-            self.lifecycle.begun(batch, due.tenant_no, due.offset, raw)
-        return rest
+    def _prepared(self, due: Due, notes: Sequence[tuple[str, dict[str, Any]]]) -> "Ready":
+        packed = [(stage, _packed(due, stage, payload)) for stage, payload in notes]
+        first = None if due.event is None else self.lifecycle.first_of(due.tenant_no, due.offset)
+        return Ready(due, first, packed)
 
-    def _rest(self, batch: Batch, due: Due) -> None:
-        raws: list[bytes | None] = [due.extracted, None, None, None]
-        for stage, payload in due.notes:
-            raw = self._add(batch, due, stage, payload)
-            # The first of a stage is the entry's own; further seals are told without an event.
-            raws[STAGE_ORDER.index(stage) - 1] = raws[STAGE_ORDER.index(stage) - 1] or raw
-        if due.event is not None:
-            self.lifecycle.staged(batch, due.tenant_no, due.offset, raws)
+    def _say(
+        self, batch: Batch, ready: Sequence["Ready"], *, is_last: bool
+    ) -> dict[int, bytes | None]:
+        """Announce it; the ids of `extracted`, by the entries' offsets."""
+        told = [(one.due.tenant_no, packed) for one in ready for _, packed in one.notes]
+        ids = iter(self.lifecycle.told(batch, told))
+        rows: list[tuple[int, int, list[bytes | None]]] = []
+        extracted: dict[int, bytes | None] = {}
+        for one in ready:
+            due = one.due
+            raws: list[bytes | None] = [one.first, due.extracted, None, None, None]
+            for stage, _ in one.notes:
+                raw, place = next(ids), STAGE_ORDER.index(stage)
+                # The first of a stage is the entry's own; further seals are told without an event.
+                raws[place] = raws[place] or raw
+            extracted[due.offset] = raws[1]
+            if due.event is not None:
+                rows.append((due.tenant_no, due.offset, raws))
+        self.lifecycle.staged(batch, rows, is_last=is_last)
+        return extracted
 
-    def _add(self, batch: Batch, due: Due, stage: str, payload: dict[str, Any]) -> bytes:
-        scope = payload.get("scope", due.scope)
-        sequence = STAGE_ORDER.index(stage) + 1
-        event = None if "scope" in payload else due.event
-        payload = {name: value for name, value in payload.items() if name != "scope"}
-        note = Note(stage, scope, event, sequence if event else None, due.batch_id, payload)
-        return self.lifecycle.add(batch, due.tenant_no, note)
+
+class Ready:
+    """What may be said of an entry: its notes packed, and the id of what it began with."""
+
+    __slots__ = ("due", "first", "notes")
+
+    def __init__(self, due: Due, first: bytes | None, notes: list[tuple[str, bytes]]) -> None:
+        self.due = due
+        self.first = first
+        self.notes = notes
+
+
+def _begins(due: Due) -> bool:
+    """Whether the first that is to be said of an entry is that it was extracted."""
+    return bool(due.notes) and due.notes[0][0] == STAGE_ORDER[1]
+
+
+def _after(due: Due, said: dict[int, bytes | None]) -> Due:
+    """What is left to be said once `extracted` was, by the ids of those announcements."""
+    if due.offset not in said:
+        return due
+    return msgspec.structs.replace(due, extracted=said[due.offset], notes=due.notes[1:])
+
+
+def _packed(due: Due, stage: str, payload: dict[str, Any]) -> bytes:
+    scope = payload.get("scope", due.scope)
+    sequence = STAGE_ORDER.index(stage) + 1
+    event = None if "scope" in payload else due.event
+    payload = {name: value for name, value in payload.items() if name != "scope"}
+    note = Note(stage, scope, event, sequence if event else None, due.batch_id, payload)
+    return pack_note(note)
 
 
 def _key(checkpoint: int) -> bytes:

@@ -345,9 +345,10 @@ class Daemon:
             if not self._again_until():
                 _feed(batch, folded.steps)
             fresh = [step for step in folded.steps if step.offset > announced]
+            ready = self.announcer.ready(fresh)
             # Captures wait for the order: it is held for what needs it and not for the rows.
             with self._lifecycle.order:
-                waiting = self.announcer.told(batch, fresh) if fresh else None
+                waiting = self.announcer.told(batch, fresh, ready) if fresh else None
                 token = self._lifecycle.seal(batch)
                 self._kv.write(batch)
             self._hand_over(folded)

@@ -26,7 +26,7 @@ from schemas.lifecycle import JOB_FIELDS, LifecycleEvent
 from schemas.times import from_us
 
 FAMILIES = ("lifecycle", "stages")
-_pack = msgspec.msgpack.Encoder().encode
+pack_note = msgspec.msgpack.Encoder().encode
 _json = msgspec.json.Encoder().encode
 _BEGUN_MAX = 16_384
 REVOKED = "revoked"
@@ -50,7 +50,7 @@ def captured_row(entry: Draft, offset: int, body: Experience, caller: str) -> by
         "modality": envelope.modality,
         "wal_offset": offset,
     }
-    return _pack(("captured", envelope.scope, entry.id, 1, body.batch_id, payload))
+    return pack_note(("captured", envelope.scope, entry.id, 1, body.batch_id, payload))
 
 
 def announcement(raw: bytes, note: Note) -> LifecycleEvent:
@@ -172,7 +172,7 @@ class Lifecycle:
         """Put an announcement into a batch; its id. The caller holds `order` until the write."""
         us = self._stamps.next_us()
         raw = uuid7(us, self._clock.entropy())
-        batch.put("lifecycle", tenant_no.to_bytes(4, "big") + raw, _pack(note))
+        batch.put("lifecycle", tenant_no.to_bytes(4, "big") + raw, pack_note(note))
         self._pending.append([(us, tenant_no, raw, note)])
         return raw
 
@@ -197,17 +197,42 @@ class Lifecycle:
         if len(self._begun) > _BEGUN_MAX:
             self._begun.clear()  # the rows on disk say the same
 
-    def staged(self, batch: Batch, tenant_no: int, offset: int, raws: list[bytes | None]) -> None:
-        """Add the announcements of the later stages to an entry's row."""
-        place = stages_key(tenant_no, offset)
-        first = self._begun.pop(offset, None) or (self._kv.get("stages", place) or b"")[:16]
-        batch.put("stages", place, pack_stages([first or None, *raws]))
+    def told(self, batch: Batch, said: Sequence[tuple[int, bytes]]) -> list[bytes]:
+        """Put announcements into a batch, each by its tenant and packed; their ids in order.
 
-    def begun(self, batch: Batch, tenant_no: int, offset: int, raw: bytes) -> None:
-        """Add the first later stage to an entry's row; `staged` brings the others."""
-        place = stages_key(tenant_no, offset)
-        first = self._begun.get(offset) or (self._kv.get("stages", place) or b"")[:16]
-        batch.put("stages", place, pack_stages([first or None, raw]))
+        The caller holds `order` until the write, and packed them before: captures wait for it.
+        """
+        stamps, entropy = self._stamps, self._clock.entropy
+        group: list[_Said] = []
+        rows: list[tuple[bytes, bytes]] = []
+        ids: list[bytes] = []
+        for tenant_no, packed in said:
+            us = stamps.next_us()
+            raw = uuid7(us, entropy())
+            group.append((us, tenant_no, raw, packed))
+            rows.append((tenant_no.to_bytes(4, "big") + raw, packed))
+            ids.append(raw)
+        if group:
+            self._pending.append(group)
+        batch.put_many("lifecycle", rows)
+        return ids
+
+    def first_of(self, tenant_no: int, offset: int) -> bytes | None:
+        """The id of the announcement that an entry began with."""
+        known = self._begun.get(offset)
+        return known or (self._kv.get("stages", stages_key(tenant_no, offset)) or b"")[:16] or None
+
+    def staged(
+        self, batch: Batch, rows: Sequence[tuple[int, int, list[bytes | None]]], *, is_last: bool
+    ) -> None:
+        """The announcements that entries have had, by tenant and offset, in stage order.
+
+        After the last of them nobody asks any more what an entry began with.
+        """
+        kept = [(stages_key(tenant, offset), pack_stages(raws)) for tenant, offset, raws in rows]
+        batch.put_many("stages", kept)
+        for _, offset, _ in rows if is_last else ():
+            self._begun.pop(offset, None)
 
     def seal(self, batch: Batch) -> int:
         """Finish a batch: remember the last arrival; the token that `release` takes."""
