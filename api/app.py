@@ -104,6 +104,11 @@ class App:
             await receive()
             await send({"type": "websocket.close", "code": 1000})
 
+    def came(self) -> None:
+        """Bytes of a request are here: those who derive let it go first."""
+        if self.engine is not None:
+            self.engine.committer.way.came()
+
     def find(self, scope: Asgi) -> "Served | Methods | None":
         """Who answers a path that is always the same, and this method of it; None for others."""
         methods = self._static.get(scope["path"])

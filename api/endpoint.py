@@ -366,10 +366,16 @@ class Served:
         if place is None:
             reply: Reply = await asyncio.to_thread(handler, call)
             return reply
-        started = clock.elapsed_s()
-        is_due = self._promptness.is_due(place)
-        reply = handler(call) if is_due else await asyncio.to_thread(handler, call)
-        self._promptness.took(place, clock.elapsed_s() - started)
+        way = self._engine.committer.way
+        way.take()
+        try:
+            started = clock.elapsed_s()
+            is_due = self._promptness.is_due(place)
+            reply = handler(call) if is_due else await asyncio.to_thread(handler, call)
+            self._promptness.took(place, clock.elapsed_s() - started)
+        finally:
+            # Sent before the loop comes to that.
+            asyncio.get_running_loop().call_soon(way.leave)
         return reply
 
     def _record(self, call: Call, status: int) -> None:

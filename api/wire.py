@@ -8,7 +8,7 @@ the same headers with every request. Whatever is not like most requests goes uvi
 
 import asyncio
 import urllib.parse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, cast
@@ -154,6 +154,10 @@ class Cycle(RequestResponseCycle):
         return True
 
 
+def _nobody_minds() -> None:
+    """An application that need not hear who comes."""
+
+
 def lines_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
     """Headers as they are sent; None when they are not for us to send."""
     said = [b"%b: %b\r\n" % pair for pair in headers]
@@ -197,6 +201,7 @@ class Protocol(HttpToolsProtocol):
         self._answered_s = 0.0
         self._heads: dict[bytes, Head] = {}
         self._begun = self._ended = 0
+        self._came: Callable[[], None] = getattr(self.app, "came", _nobody_minds)
         super().connection_made(cast("asyncio.Transport", self._corked))
         self._mind_the_head()
 
@@ -211,6 +216,7 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """More came. A head that came whole, as nearly all do, costs no timer."""
+        self._came()
         begun, before = self._begun, self.cycle
         if begun != self._ended or (before is not None and not before.response_complete):
             super().data_received(data)

@@ -122,7 +122,7 @@ class Run:
         self._waiting = 0
         self._stopped = False
         self._failure: str | None = None
-        self._idle: list[Client] = []
+        self._idle: deque[Client] = deque()
         self._due: deque[int] = deque()
         self._done = asyncio.Event()
 
@@ -140,7 +140,7 @@ class Run:
             self._tick(loop, loop.time(), 0)
         else:
             while self._idle:
-                self._post(self._idle.pop(), time.perf_counter_ns())
+                self._post(self._idle.popleft(), time.perf_counter_ns())
         await asyncio.wait_for(self._done.wait(), load.warm_s + load.seconds + _SPARE_S)
         if self._failure is not None:
             raise Broken(self._failure)
@@ -158,7 +158,8 @@ class Run:
             self._due.append(time.perf_counter_ns())
             number += 1
         while self._due and self._idle:
-            self._post(self._idle.pop(), self._due.popleft())
+            # In turn: a server closes what is idle for seconds, perhaps just when we use it.
+            self._post(self._idle.popleft(), self._due.popleft())
         if number < self.load.count:
             loop.call_at(started + number / self.load.rate, self._tick, loop, started, number)
 

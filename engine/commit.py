@@ -405,13 +405,15 @@ class Committer:
             await asyncio.shield(self._running)
 
     async def _run(self) -> None:
+        self.way.take()
         try:
-            with self.way.taken():
+            await self._commit(self._take())
+            while self._queue or self.trail.queued >= limits.AUDIT_QUEUE_ROWS:
                 await self._commit(self._take())
-                while self._queue or self.trail.queued >= limits.AUDIT_QUEUE_ROWS:
-                    await self._commit(self._take())
         finally:
             self._running = None
+            # Those who have their answers now are next on the loop, and have still to send them.
+            asyncio.get_running_loop().call_soon(self.way.leave)
 
     def _take(self) -> list[_Queued]:
         taken: list[_Queued] = []

@@ -131,6 +131,8 @@ class Daemon:
         """Finish the batch at hand and return."""
         self._stopping.set()
         self._wake.set()
+        if self.beside is not None:
+            self.beside.hold_no_more()
         if self._running is not None:
             self._running.join()
         if self.beside is not None:
@@ -296,6 +298,7 @@ class Daemon:
         for row in self._log.read(start, count):
             if size >= limits.PROJECT_BYTES_MAX or self._is_undecided(row.header.offset):
                 break
+            self._courtesy.give_way()
             found.append(self._entry_of(row))
             size += row.header.body_bytes
         return found
@@ -341,11 +344,13 @@ class Daemon:
             if any(self._is_stale(step) for step in folded.steps):
                 return False
             batch = self._kv.batch()
-            after = self.unit.write(batch, folded.rows, checkpoint)
+            after = self.unit.write(batch, folded.rows, checkpoint, self._courtesy.give_way)
             if not self._again_until():
                 _feed(batch, folded.steps)
             fresh = [step for step in folded.steps if step.offset > announced]
+            self._courtesy.give_way()
             ready = self.announcer.ready(fresh)
+            self._courtesy.give_way()
             # Captures wait for the order: it is held for what needs it and not for the rows.
             with self._lifecycle.order:
                 waiting = self.announcer.told(batch, fresh, ready) if fresh else None
@@ -353,6 +358,7 @@ class Daemon:
                 self._kv.write(batch)
             self._hand_over(folded)
             self.unit.commit(after)
+        self._courtesy.give_way()
         if overlay is not None:
             self.unit.remembering().written(overlay.pending)
         elif self.beside is not None:

@@ -18,7 +18,7 @@ from engine.beside import Beside, Process
 from engine.blobs import sweep
 from engine.clock import Clock
 from engine.commit import Committer, Desk
-from engine.courtesy import SWITCH_S
+from engine.courtesy import SWITCH_S, Hush
 from engine.cursor import Cursors
 from engine.daemon import Daemon, run_in_loop
 from engine.disk import Disk
@@ -352,7 +352,9 @@ def _beside(settings: Settings, kv: KV, runner: Daemon, projection: Projection) 
     if settings.projection == "thread" or not can_see:
         return None
     start = partial(Process, settings.data / "store", embedder_of(settings))
-    return Beside(runner.unit, start, runner.foldable, runner.clock)
+    beside, way = Beside(runner.unit, start, runner.foldable, runner.clock), runner.announcer.way
+    way.on_came = Hush(way, beside.hold, beside.let_go).came
+    return beside
 
 
 def _trail(kv: KV, vault: Vault, names: Names, clock: Clock, policies: Policies) -> Trail:

@@ -283,6 +283,7 @@ class Follower:
         made = embedded(embedder, [texts[key] for key in missing], self._give_way)
         new.update(zip(missing, made, strict=True))
         for key, (vector, tokens) in new.items():
+            self._give_way()
             kept.keep(batch, key, vector, tokens)
         known = {key: one for key, one in found.items() if one is not None}
         return known | new

@@ -1,8 +1,10 @@
 """How do processes of ours talk to each other?  Messages over pipes, each with its length."""
 
 import contextlib
+import ctypes
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,6 +13,8 @@ from typing import IO, Final
 
 _PIPE_BYTES: Final = 1024 * 1024
 _LENGTH_BYTES: Final = 8
+_DEATH_SIGNAL: Final = 1
+"""Of `prctl`: which signal to get when the starter dies."""
 
 
 def start_module(
@@ -29,6 +33,15 @@ def start_module(
     _widen(started.stdin)
     _widen(started.stdout)
     return started
+
+
+def end_with_starter() -> None:
+    """End when the thread ends that started this process, even if it is held just then.
+
+    Who runs sees its pipe end; who is held sees nothing.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def _same_code() -> dict[str, str]:

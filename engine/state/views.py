@@ -160,11 +160,18 @@ class Unit:
             return self.state.building_checkpoint
         return self.state.checkpoint
 
-    def write(self, batch: Batch, rows: Sequence[Packed], checkpoint: int) -> UnitState:
+    def write(
+        self,
+        batch: Batch,
+        rows: Sequence[Packed],
+        checkpoint: int,
+        give_way: Callable[[], None] = lambda: None,
+    ) -> UnitState:
         """Put rows and the checkpoint into one batch; `commit` after it is written."""
         generation = self.target
         families = {table: family_of(name, generation) for table, name in self.owner.items()}
         for tenant_no, table, key, value in rows:
+            give_way()
             place = row_key(tenant_no, table, key)
             if value is None:
                 batch.delete(families[table], place)

@@ -7,8 +7,11 @@ import itertools
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
+
+import pytest
 
 from tests.faults.client import Client
 from tests.faults.ledger import flush_views
@@ -58,6 +61,19 @@ async def one_at_work(server: Server, first: int, before: int | None = None) -> 
     raise AssertionError("it counts for ever")
 
 
+def is_still(stat: Path) -> bool:
+    """Whether the system has a process stopped."""
+    return "T" == stat.read_text().rpartition(") ")[2][0]
+
+
+async def keep_posting(server: Server) -> None:
+    """A backlog again and again, and single posts beside it, until it is cancelled."""
+    for first in itertools.count(2 * LATER, BACKLOG):
+        await post(server, first, BACKLOG - 100)
+        for at in range(first + BACKLOG - 100, first + BACKLOG):
+            await post(server, at, 1)
+
+
 def wait_for_the_end(pid: int) -> None:
     """Until a process is gone."""
     until = time.monotonic() + PATIENCE_S
@@ -74,6 +90,8 @@ def test_kill_9_of_the_folding_process_and_of_the_server_under_it(tmp_path: Path
         first = await one_at_work(server, 0)
         os.kill(first, signal.SIGKILL)
         second = await one_at_work(server, LATER, first)
+        if sys.platform == "linux":
+            os.kill(second, signal.SIGSTOP)  # as while somebody is being answered
         server.kill()
         await asyncio.to_thread(wait_for_the_end, second)
         server.start()
@@ -91,3 +109,28 @@ def test_kill_9_of_the_folding_process_and_of_the_server_under_it(tmp_path: Path
     assert 0 == code, error
     assert head <= json.loads(report)["log"]["entries"]
     assert not list((tmp_path / "data" / "fold").glob("*"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody is kept still")
+def test_while_somebody_is_answered_it_is_kept_still(tmp_path: Path):
+    """Who posts beside a backlog has the cores; the backlog is folded all the same (ADR 0053)."""
+    server = Server(tmp_path / "data", before=SOONER)
+
+    async def run() -> int:
+        pid = await one_at_work(server, 0)
+        stat = Path(f"/proc/{pid}/stat")
+        posting = asyncio.create_task(keep_posting(server))
+        async with asyncio.timeout(PATIENCE_S):
+            while not is_still(stat):
+                assert not posting.done(), posting
+                await asyncio.sleep(0)
+        posting.cancel()
+        await asyncio.gather(posting, return_exceptions=True)
+        await flush_views(server.address)
+        async with Client(server.address) as client:
+            health = (await client.ask("GET", "/v1/admin/health")).json()
+        return int(health["lag_entries"])
+
+    with server:
+        assert 0 == asyncio.run(run())
+        assert 0 == server.terminate()

@@ -1,6 +1,7 @@
 """Which questions are answered on the event loop, and which in a thread?"""
 
 import asyncio
+import contextlib
 import threading
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from engine.settings import Settings
 from schemas import limits
 from schemas.caller import Caller
 from schemas.envelope import Context, Envelope, PlainText
+from schemas.errors import NotFound
 from schemas.pack import RecallRequest
 
 QUICK_S = limits.ON_LOOP_S_MAX / 2
@@ -128,18 +130,9 @@ def test_nobody_who_posted_within_the_quiet_time_meets_a_question_on_the_loop(st
             quickest[place] = min(seconds, quickest.get(place, seconds))
 
 
-def test_a_quick_question_is_answered_on_the_loop_until_somebody_posts(tmp_path):
-    """Through an endpoint and an engine that are real."""
-    asyncio.run(_played(tmp_path))
-
-
-async def _played(folder):
-    threads, sent = [], []
-
-    def handler(call):
-        threads.append(threading.current_thread())
-        return Reply({"ok": True})
-
+@contextlib.asynccontextmanager
+async def _serving(folder, handler, on_send):
+    """An endpoint and an engine that are real; `ask` asks."""
     endpoint = Endpoint(
         "GET", "/x", handler, "Tries.", is_open=True, off_loop=True, promptly=lambda call: "here"
     )
@@ -152,19 +145,70 @@ async def _played(folder):
             return {"type": "http.request", "body": b"", "more_body": False}
 
         async def send(message):
-            sent.append(message.get("status", 200))
+            on_send(engine, message)
 
-        async def asked():
+        async def ask():
             await served(dict(scope), receive, send)
+
+        yield engine, ask
+
+
+def test_a_quick_question_is_answered_on_the_loop_until_somebody_posts(tmp_path):
+    """Whoever posts is not kept waiting by one."""
+    asyncio.run(_played(tmp_path))
+
+
+async def _played(folder):
+    threads, sent = [], []
+
+    def handler(call):
+        threads.append(threading.current_thread())
+        return Reply({"ok": True})
+
+    def on_send(engine, message):
+        sent.append(message.get("status", 200))
+
+    async with _serving(folder, handler, on_send) as (engine, ask):
+
+        async def is_on_loop():
+            await ask()
             return threads[-1] is threading.main_thread()
 
-        assert not await asked()
+        assert not await is_on_loop()
         async with asyncio.timeout(120):
-            while not await asked():  # noqa: ASYNC110 - nothing here tells when
+            while not await is_on_loop():  # noqa: ASYNC110 - nothing here tells when
                 await asyncio.sleep(0.05)
         await capture(engine, ALICE, _experience())
-        assert not await asked()
+        assert not await is_on_loop()
     assert {200} == set(sent)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_those_who_derive_go_last_until_the_answer_is_sent(tmp_path, fails):
+    """Also on its way back from a thread, and of an error; and no longer (ADR 0053)."""
+    asyncio.run(_minded(tmp_path, fails=fails))
+
+
+async def _minded(folder, *, fails):
+    is_free = []
+
+    def handler(call):
+        is_free.append(call.engine.committer.way.is_free)
+        if fails:
+            raise NotFound("It is not there.")
+        return Reply({"ok": True})
+
+    def on_send(engine, message):
+        is_free.append(engine.committer.way.is_free)
+
+    async with _serving(folder, handler, on_send) as (engine, ask):
+        before = engine.committer.way.is_free
+        await ask()
+        await asyncio.sleep(0)
+
+        assert [False] * 3 == is_free
+        assert before
+        assert engine.committer.way.is_free
 
 
 def _experience():

@@ -17,12 +17,13 @@ from typing import Any, Self
 
 import msgspec
 
-from engine.beside import Beside, Desk, Gone, Sight
+from engine.beside import Beside, Gone
 from engine.capture import capture, capture_bulk
 from engine.clock import Clock
 from engine.daemon import collect_skips
 from engine.embedders import Kind
 from engine.engine import FAMILIES, Engine, Projection, Stores, assemble, close, start
+from engine.folder import Desk, Sight
 from engine.lifecycle import Filter
 from engine.rebuild import replay_inline, replay_stages
 from engine.rows import BulkCaptureRequest, CaptureRequest
@@ -165,6 +166,7 @@ class Inside:
 
     def __init__(self, unit: Unit, generation: int, stages: tuple[Stage, ...]) -> None:
         self.is_ready, self.has_ended = True, False
+        self.is_held = False
 
         def look() -> Sight:
             base, own = MemoryKV(()), MemoryKV(())
@@ -184,6 +186,14 @@ class Inside:
         else:
             answer.set_result(self._desk.answer(message))
         return answer
+
+    def hold(self) -> None:
+        """It is kept still; what answers at once has nothing to stop."""
+        self.is_held = True
+
+    def let_go(self) -> None:
+        """It goes on."""
+        self.is_held = False
 
     def close(self) -> None:
         """End it."""

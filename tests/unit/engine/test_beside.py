@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from engine.admin import health
-from engine.beside import Gone, Process, Sight, _encode, _read_folded, _read_hurry
+from engine.beside import Gone, Process, _encode, _read_folded
 from engine.clock import Clock
 from engine.daemon import collect_skips
 from engine.engine import Projection, assemble, open_stores, start
 from engine.engine import close as close_engine
 from engine.erase import compact_all
+from engine.folder import Sight, _read_hurry
 from engine.rows import Ask
 from engine.settings import Settings
 from engine.state.memory import MemoryKV
@@ -274,6 +275,71 @@ async def test_it_hangs_up_when_the_server_does(rig, tmp_path, is_read_first):
         process.close()
 
 
+ONLY_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody is kept still")
+
+
+def wait_until(condition):
+    """Others go on meanwhile."""
+    while not condition():
+        os.sched_yield()
+
+
+def is_still(pid):
+    """Whether the system has a process stopped."""
+    return "T" == Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+
+
+@ONLY_LINUX
+async def test_one_that_is_kept_still_goes_on_where_it_was(rig, tmp_path):
+    """It answers nobody meanwhile, and all of them later; nothing differs."""
+    async with on_disk(rig, tmp_path) as engine:
+        beside = engine.daemon.beside
+        engine.daemon._beside_entries = limits.WAITED_FOR_ENTRIES_MAX
+        await steps(engine, 3)
+        process = beside._process
+        assert beside.hold()
+        wait_until(lambda: is_still(process._process.pid))
+        waiting = [asked for asked in beside._asked if not asked.answer.done()]
+        step = asyncio.create_task(steps(engine, len(beside._asked)))
+        await asyncio.sleep(0.05)
+        is_waiting = not waiting or not step.done()
+        beside.let_go()
+        await step
+        await steps(engine)
+
+        assert is_waiting
+        assert not is_still(process._process.pid)
+        assert (0, None) == (beside.lost, beside.failure)
+        assert rig.replayed(engine, Projection()) == rig.kept(engine)
+
+
+@ONLY_LINUX
+async def test_a_server_that_ends_lets_it_go(rig, tmp_path):
+    """It waits for what is being folded, which would never come."""
+    settings = Settings(data=tmp_path / "data", embedder="hashing", ballast_mb=1)
+    engine = assemble(settings, open_stores(settings))
+    beside = engine.daemon.beside
+    begin = beside._start
+
+    def held(generation, *, is_read_first):
+        process = begin(generation, is_read_first=is_read_first)
+        wait_until(lambda: process.is_ready or process.has_ended)
+        process.hold()
+        return process
+
+    beside._start = held
+    await start(engine, run_daemon=True)
+    try:
+        await say(rig, engine, BACKLOG)
+        await asyncio.to_thread(wait_until, lambda: beside._process and beside._process._waiting)
+        await asyncio.to_thread(engine.daemon.stop)
+
+        assert (0, None) == (beside.lost, beside.failure)
+        assert beside.folded > 0
+    finally:
+        await close_engine(engine)
+
+
 async def test_those_who_wait_for_a_dead_one_are_told(rig, tmp_path):
     """An answer comes or fails; it is never left open."""
     async with on_disk(rig, tmp_path) as engine:
@@ -358,6 +424,30 @@ async def test_one_that_gets_no_core_stands_back_no_more(rig, is_starved):
         ahead = limits.FOLD_BATCHES_AHEAD
         assert [False] + [True] * (ahead - 1) == asked[:ahead]
         assert {not is_starved} == set(asked[ahead:])
+
+
+@ONLY_LINUX
+@pytest.mark.parametrize(
+    "why_not", [None, "nobody posts", "it opens the store", "it starves", "the server ends"]
+)
+async def test_only_one_that_stands_back_is_kept_still(rig, why_not):
+    """There is a reason for each of those who are not."""
+    async with rig.Site() as site:
+        engine = await site.open()
+        beside = site.fold_beside(4)
+        assert not beside.hold()
+        await rig.post_many(engine, [f"number {n}" for n in range(40)])
+        engine.daemon._beside_entries = 0 if why_not == "nobody posts" else 4
+        engine.daemon.step()
+        process = beside._process
+        process.is_ready = why_not != "it opens the store"
+        beside._is_starved = why_not == "it starves"
+        if why_not == "the server ends":
+            beside.hold_no_more()
+
+        assert (why_not is None) == beside.hold() == process.is_held
+        beside.let_go()
+        assert not process.is_held
 
 
 @pytest.mark.parametrize("version, is_read_first", [(1, False), (2, True)])

@@ -488,3 +488,16 @@ async def test_names_are_in_the_batch_that_first_uses_them(rig):
 
         assert [("acme", "org:a"), ("new", "org:c")] == [(e.tenant, e.scope) for e in entries]
         assert None is engine.names.known(TENANT, 0, "lost")
+
+
+async def test_those_who_derive_go_last_until_answers_are_sent(rig):
+    """Who has its answer is next on the loop, and the way is left after it (ADR 0053)."""
+    async with rig.Site() as site:
+        engine = await site.open()
+        way = engine.committer.way
+        await rig.post(engine, "hello")
+        is_free = way.is_free
+        await asyncio.sleep(0)
+
+        assert not is_free
+        assert way.is_free

@@ -4,8 +4,23 @@ import sys
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from engine.courtesy import GIVEN_S_MAX, SWITCH_BESIDE_S, SWITCH_S, TIMES, Courtesy, Way
+from engine.courtesy import (
+    COMING_S,
+    GIVEN_S_MAX,
+    LINGER_S,
+    MOMENT_S,
+    PIECE_S,
+    STILL_S_MAX,
+    SWITCH_BESIDE_S,
+    SWITCH_S,
+    TIMES,
+    Courtesy,
+    Hush,
+    Way,
+)
 
 PATIENCE_S = 120
 
@@ -16,11 +31,16 @@ class Waits(Way):
     def __init__(self):
         self.now = 0.0
         self.waited = []
+        self.slept = []
         super().__init__(lambda: self.now)
 
     def wait(self, seconds):
         """Remember it."""
         self.waited.append(seconds)
+
+    def sleep(self, seconds):
+        """Remember it."""
+        self.slept.append(seconds)
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +63,7 @@ def test_nobody_waits_on_a_free_way(way):
     courtesy.give_way()
 
     assert way.waited == []
+    assert way.slept == []
 
 
 def test_who_worked_a_little_gives_way_a_little(way):
@@ -101,31 +122,16 @@ def test_a_failure_leaves_the_way():
 
 
 def test_while_others_post_who_derives_is_asked_sooner(way):
-    """Who has just come is waited for by nobody else; who is being answered keeps what it has."""
+    """Also while somebody is being answered: others than who answers may have it just then."""
     asked_s = []
     for is_busy in (True, False):
-        way.mind_posts(is_busy=is_busy)
-        asked_s.append(sys.getswitchinterval())
-        with way.taken(), way.taken():
+        with way.taken():
+            way.mind_posts(is_busy=is_busy)
             asked_s.append(sys.getswitchinterval())
         asked_s.append(sys.getswitchinterval())
 
-    assert asked_s == pytest.approx([SWITCH_BESIDE_S, SWITCH_S, SWITCH_BESIDE_S] + [SWITCH_S] * 3)
+    assert asked_s == pytest.approx([SWITCH_BESIDE_S] * 2 + [SWITCH_S] * 2)
     assert SWITCH_BESIDE_S < SWITCH_S
-
-
-def test_posts_that_begin_and_end_while_somebody_is_answered(way):
-    """What was said meanwhile holds when everybody has been answered."""
-    with way.taken():
-        way.mind_posts(is_busy=True)
-        is_kept = sys.getswitchinterval() == pytest.approx(SWITCH_S)
-    is_short = sys.getswitchinterval() == pytest.approx(SWITCH_BESIDE_S)
-    with way.taken():
-        way.mind_posts(is_busy=False)
-
-    assert is_kept
-    assert is_short
-    assert sys.getswitchinterval() == pytest.approx(SWITCH_S)
 
 
 def test_where_nobody_posts_the_interval_is_left_alone(way):
@@ -136,3 +142,193 @@ def test_where_nobody_posts_the_interval_is_left_alone(way):
         pass
 
     assert sys.getswitchinterval() == pytest.approx(0.02)
+
+
+# ── while others post ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("is_busy, slept", [(False, []), (True, [MOMENT_S])])
+def test_after_a_piece_of_work_there_is_a_moment_for_others(way, is_busy, slept):
+    """A small one needs none, and where nobody posts there is nobody to have it."""
+    way.mind_posts(is_busy=is_busy)
+    courtesy = Courtesy(way)
+    way.now = PIECE_S / 2
+    courtesy.give_way()
+    way.now = PIECE_S
+    courtesy.give_way()
+    courtesy.give_way()
+
+    assert way.slept == slept
+    assert way.waited == []
+
+
+def test_who_is_answered_after_that_moment_is_waited_for(way):
+    """The moment is for who has woken; then it may well have begun."""
+    way.mind_posts(is_busy=True)
+    courtesy = Courtesy(way)
+    way.now = PIECE_S
+    with way.taken():
+        courtesy.give_way()
+
+    assert (way.slept, way.waited) == ([MOMENT_S], [pytest.approx(PIECE_S * TIMES)])
+
+
+def test_who_has_come_will_be_answered_soon(way):
+    """Between its first bytes and the way it takes nobody begins anything."""
+    way.mind_posts(is_busy=True)
+    courtesy = Courtesy(way)
+    way.came()
+    courtesy.give_way()
+    way.now = COMING_S
+    courtesy.give_way()
+
+    assert way.slept == [COMING_S]
+
+
+def test_who_comes_where_nobody_posts_disturbs_nobody(way):
+    """A recall now and then is no reason to stop anything."""
+    told = []
+    way.on_came = lambda: told.append(True)
+    way.came()
+
+    assert (way.has_come(1.0), told) == (False, [])
+
+
+# ── and what another process does ────────────────────────────────────────────────────────────
+
+
+class Other:
+    """One that can be kept still."""
+
+    def __init__(self, way, *, is_there=True):
+        self._way = way
+        self.is_there = is_there
+        self.is_still = False
+        self.stops = []
+        """From when to when it was still."""
+
+    def hold(self):
+        """It stops, if there is one."""
+        if self.is_there:
+            self.is_still = True
+            self.stops.append((self._way.now, None))
+        return self.is_there
+
+    def let_go(self):
+        """It goes on."""
+        self.is_still = False
+        self.stops.append((self.stops.pop()[0], self._way.now))
+
+
+class Hushed:
+    """A way on which others post, one who is kept still, and the event loop's looks."""
+
+    def __init__(self, **kind):
+        self.way = Waits()
+        self.way.mind_posts(is_busy=True)
+        self.other = Other(self.way, **kind)
+        self.looks = []
+        hush = Hush(self.way, self.other.hold, self.other.let_go, self.later)
+        self.way.on_came = hush.came
+
+    def later(self, seconds, look):
+        """What the event loop does."""
+        self.looks.append((self.way.now + seconds, look))
+
+    def pass_time(self, seconds):
+        """The loop looks when it is time."""
+        until = self.way.now + seconds
+        while self.looks and self.looks[0][0] <= until:
+            self.way.now, look = self.looks.pop(0)
+            look()
+        self.way.now = until
+
+
+@pytest.fixture
+def hushed():
+    return Hushed()
+
+
+def test_the_other_is_still_until_nobody_has_come_for_a_moment(hushed):
+    """Where one came there may be more of them."""
+    hushed.way.came()
+    hushed.pass_time(LINGER_S / 2)
+    hushed.way.came()
+    still = [hushed.other.is_still]
+    hushed.pass_time(LINGER_S)
+    still.append(hushed.other.is_still)
+    hushed.pass_time(LINGER_S)
+    still.append(hushed.other.is_still)
+
+    assert still == [True, True, False]
+    assert hushed.looks == []
+
+
+def test_the_other_is_still_until_all_were_answered(hushed):
+    """An answer may take longer than anybody comes after another."""
+    hushed.way.came()
+    with hushed.way.taken():
+        hushed.pass_time(LINGER_S * 3)
+        is_still = hushed.other.is_still
+    hushed.pass_time(LINGER_S)
+
+    assert is_still
+    assert not hushed.other.is_still
+
+
+@pytest.mark.parametrize("every_s", [LINGER_S / 4, LINGER_S * 1.05, STILL_S_MAX * 0.7])
+def test_a_rush_does_not_keep_the_other_still_for_good(hushed, every_s):
+    """Half of the time is its own, however those come who are answered."""
+    still_s, step_s, next_s = 0.0, LINGER_S / 20, 0.0
+    for _ in range(20 * 100):
+        if hushed.way.now >= next_s:
+            hushed.way.came()
+            next_s += every_s
+        still_s += step_s if hushed.other.is_still else 0.0
+        hushed.pass_time(step_s)
+
+    assert 0.2 < still_s / hushed.way.now < 0.55
+
+
+def test_where_there_is_nobody_to_be_kept_still_nobody_looks():
+    """The folding process comes and goes."""
+    hushed = Hushed(is_there=False)
+    hushed.way.came()
+
+    assert hushed.looks == []
+
+
+@given(
+    moves=st.lists(
+        st.tuples(st.sampled_from(["came", "take", "leave", "post"]), st.floats(0, STILL_S_MAX)),
+        max_size=60,
+    )
+)
+def test_whatever_happens_the_other_goes_on(moves):
+    """Never still for longer than it may be, and not once everybody has gone."""
+    hushed = Hushed()
+    taken = 0
+    for what, seconds in moves:
+        if what == "came":
+            hushed.way.came()
+        elif what == "take":
+            hushed.way.take()
+            taken += 1
+        elif what == "post":
+            hushed.way.mind_posts(is_busy=not hushed.way.is_beside)
+        elif taken:
+            hushed.way.leave()
+            taken -= 1
+        hushed.pass_time(seconds)
+    for _ in range(taken):
+        hushed.way.leave()
+    hushed.pass_time(STILL_S_MAX)
+
+    stops = hushed.other.stops
+    assert not hushed.other.is_still
+    assert hushed.looks == []
+    assert all(until - since <= STILL_S_MAX + 1e-9 for since, until in stops)
+    for first in range(len(stops)):
+        still_s = sum(until - since for since, until in stops[first:])
+        all_s = stops[-1][1] - stops[first][0]
+        assert still_s <= all_s / 2 + STILL_S_MAX, "half of the time is its own"
