@@ -24,6 +24,8 @@ from tests.faults.server import ROOT, Refused, Server, environment, strata
 
 EVENT_COUNT = 240
 WAIT_S_MAX = 120.0
+HALF = "half-bytes"
+"""Beside the data, how long the log was when half of the events were in it."""
 NAMED = re.compile(r"\.log|\.sst|MANIFEST|anchors|entry \d+|entries|key of|family")
 """What a refusal must say: a file, an entry, or what of it is gone."""
 
@@ -38,16 +40,25 @@ KINDS = [
 ]
 
 
-async def fill(server: Server) -> None:
-    """Some events, one by one and in bulk, carried through every stage."""
+def log_of(folder: Path) -> Path:
+    """Where RocksDB has written it all."""
+    return max((folder / "store").glob("*.log"), key=lambda path: path.stat().st_size)
+
+
+async def fill(server: Server) -> int:
+    """Some events, one by one and in bulk, through every stage; the size of the log at half."""
     ledger = Ledger()
+    half_bytes = 0
     async with Client(server.address) as client:
         for number in range(EVENT_COUNT // 4):
+            if number == EVENT_COUNT // 8:
+                half_bytes = log_of(server.folder).stat().st_size
             posts = [single(f"one-{number}"), bulk(f"many-{number}-{at}" for at in range(3))]
             for post in posts:
                 assert ledger.note(post, await client.ask("POST", post.path, post.body))
     assert EVENT_COUNT == len(ledger.acked)
     await flush_views(server.address)
+    return half_bytes
 
 
 def wait_for_anchor(folder: Path) -> None:
@@ -63,8 +74,9 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a killed server leaves: all of it in RocksDB's logs, none in tables."""
     folder = tmp_path_factory.mktemp("logged") / "data"
     with Server(folder) as server:
-        asyncio.run(fill(server))
+        half_bytes = asyncio.run(fill(server))
         wait_for_anchor(folder)
+    (folder.parent / HALF).write_text(str(half_bytes))
     assert not list((folder / "store").glob("*.sst"))
     return folder
 
@@ -178,14 +190,15 @@ def test_bit_flip(tmp_path: Path, request, examiner: Examiner, trial, kind):
 def test_log_cut_short_below_the_last_anchor(tmp_path: Path, logged: Path, trial):
     """A log that ends before its last anchor is refused at the start: so many entries are gone."""
     rng = trial.random()
+    half_bytes = int((logged.parent / HALF).read_text())
     cut_count = trial.count(3)
     said: list[int] = []
     for number in range(cut_count):
         folder = tmp_path / f"data{number}"
         shutil.copytree(logged, folder)
-        log = max((folder / "store").glob("*.log"), key=lambda path: path.stat().st_size)
-        with log.open("r+b") as file:
-            file.truncate(int(log.stat().st_size * rng.uniform(0.05, 0.5)))
+        # What follows from events stands among them, and how much of it nobody knows.
+        with log_of(folder).open("r+b") as file:
+            file.truncate(int(half_bytes * rng.uniform(0.2, 1.0)))
         with pytest.raises(Refused) as refusal, Server(folder):
             pass
         found = re.search(r"(\d+) acknowledged entries are gone", str(refusal.value))
@@ -196,4 +209,4 @@ def test_log_cut_short_below_the_last_anchor(tmp_path: Path, logged: Path, trial
         assert NAMED.search(error), error
     trial.say(cuts=cut_count, refused=len(said), entries_gone=said)
 
-    assert all(0 < gone <= EVENT_COUNT for gone in said)
+    assert all(EVENT_COUNT // 2 <= gone <= EVENT_COUNT for gone in said)
