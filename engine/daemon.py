@@ -340,17 +340,18 @@ class Daemon:
         announced = self.unit.state.announced
         checkpoint = folded.steps[-1].offset
         self._courtesy.give_way()
+        batch = self._kv.batch()
+        after = self.unit.write(batch, folded.rows, checkpoint, self._courtesy.give_way)
+        if not self._again_until():
+            _feed(batch, folded.steps)
+        fresh = [step for step in folded.steps if step.offset > announced]
+        self._courtesy.give_way()
+        ready = self.announcer.ready(fresh)
+        self._courtesy.give_way()
+        # Nobody gives way who holds this: one who cancels may wait for it while it is answered.
         with self._lock:
             if any(self._is_stale(step) for step in folded.steps):
                 return False
-            batch = self._kv.batch()
-            after = self.unit.write(batch, folded.rows, checkpoint, self._courtesy.give_way)
-            if not self._again_until():
-                _feed(batch, folded.steps)
-            fresh = [step for step in folded.steps if step.offset > announced]
-            self._courtesy.give_way()
-            ready = self.announcer.ready(fresh)
-            self._courtesy.give_way()
             # Captures wait for the order: it is held for what needs it and not for the rows.
             with self._lifecycle.order:
                 waiting = self.announcer.told(batch, fresh, ready) if fresh else None
